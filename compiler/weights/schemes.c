@@ -1,0 +1,1 @@
+#include "weights/weights.h"

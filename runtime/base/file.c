@@ -1,0 +1,157 @@
+/* Files: mapped for reading, read whole with a limit, and written under a temporary name that is
+ * renamed when everything is on disk, so a reader never sees half a file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base.h"
+
+static stele_status code_of_errno(int error) {
+  return error == ENOENT ? STELE_NOT_FOUND : error == ENOMEM ? STELE_OUT_OF_MEMORY : STELE_IO;
+}
+
+static stele_status open_file(stele_sink *sink, const char *path, int *out_fd, size_t *out_size) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return base_fail(sink, code_of_errno(errno), "cannot open '%s': %s", path, strerror(errno));
+  struct stat st;
+  stele_status status = STELE_OK;
+  if (fstat(fd, &st) != 0)
+    status = base_fail(sink, STELE_IO, "cannot read '%s': %s", path, strerror(errno));
+  else if (!S_ISREG(st.st_mode))
+    status = base_fail(sink, STELE_IO, "cannot read '%s': it is not a regular file", path);
+  if (status != STELE_OK) {
+    close(fd);
+    return status;
+  }
+  *out_fd = fd;
+  *out_size = (size_t)st.st_size;
+  return STELE_OK;
+}
+
+stele_status base_map_open(stele_sink *sink, const char *path, base_map *out_map) {
+  int fd;
+  size_t size;
+  BASE_TRY(open_file(sink, path, &fd, &size));
+  void *data = NULL;
+  if (size) data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+  int error = errno;
+  close(fd);
+  if (data == MAP_FAILED)
+    return base_fail(sink, code_of_errno(error), "cannot map '%s': %s", path, strerror(error));
+  *out_map = (base_map){data, size};
+  return STELE_OK;
+}
+
+void base_map_close(base_map *map) {
+  if (map->data) munmap((void *)(uintptr_t)map->data, map->size);
+  *map = (base_map){0};
+}
+
+stele_status base_file_read(stele_sink *sink, base_arena *arena, const char *path, size_t limit,
+                            char **out_text, size_t *out_size) {
+  int fd;
+  size_t size;
+  BASE_TRY(open_file(sink, path, &fd, &size));
+  stele_status status = STELE_OK;
+  char *text = NULL;
+  size_t done = 0;
+  if (size > limit)
+    status = base_fail(sink, STELE_BAD_FORMAT, "'%s' has %zu bytes, at most %zu are expected",
+                       path, size, limit);
+  else if (!(text = base_arena_alloc(arena, size + 1, 1)))
+    status = base_fail(sink, STELE_OUT_OF_MEMORY, "cannot read '%s': out of memory", path);
+  while (status == STELE_OK && done < size) {
+    ssize_t n = read(fd, text + done, size - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0)
+      status = base_fail(sink, STELE_IO, "cannot read '%s': %s", path, strerror(errno));
+    else if (n == 0)
+      break;
+    else
+      done += (size_t)n;
+  }
+  close(fd);
+  if (status != STELE_OK) return status;
+  *out_text = text;
+  *out_size = done;
+  return STELE_OK;
+}
+
+bool base_file_exists(const char *path) {
+  struct stat st;
+  return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+bool base_is_directory(const char *path) {
+  struct stat st;
+  return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+stele_status base_output_open(stele_sink *sink, const char *path, base_output *out) {
+  if (base_is_directory(path))
+    return base_fail(sink, STELE_IO, "cannot write '%s': it is a directory", path);
+  size_t length = strlen(path) + sizeof ".XXXXXX";
+  char *temporary = malloc(length), *copy = strdup(path);
+  if (!temporary || !copy) {
+    free(temporary);
+    free(copy);
+    return base_fail(sink, STELE_OUT_OF_MEMORY, "cannot write '%s': out of memory", path);
+  }
+  snprintf(temporary, length, "%s.XXXXXX", path);
+  int fd = mkstemp(temporary);
+  if (fd < 0) {
+    stele_status status =
+        base_fail(sink, code_of_errno(errno), "cannot write '%s': %s", path, strerror(errno));
+    free(temporary);
+    free(copy);
+    return status;
+  }
+  *out = (base_output){.path = copy, .temporary = temporary, .fd = fd};
+  return STELE_OK;
+}
+
+stele_status base_output_write(stele_sink *sink, base_output *out, const void *bytes,
+                               size_t size) {
+  const uint8_t *at = bytes;
+  while (size) {
+    ssize_t n = write(out->fd, at, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0)
+      return base_fail(sink, STELE_IO, "cannot write '%s': %s", out->path, strerror(errno));
+    at += n;
+    size -= (size_t)n;
+    out->size += (uint64_t)n;
+  }
+  return STELE_OK;
+}
+
+stele_status base_output_commit(stele_sink *sink, base_output *out, unsigned mode) {
+  bool good = fchmod(out->fd, (mode_t)mode) == 0;
+  good = close(out->fd) == 0 && good; /* a full disk may only show here */
+  out->fd = -1;
+  if (!good || rename(out->temporary, out->path) != 0) {
+    stele_status status =
+        base_fail(sink, STELE_IO, "cannot write '%s': %s", out->path, strerror(errno));
+    base_output_abort(out);
+    return status;
+  }
+  free(out->temporary);
+  free(out->path);
+  *out = (base_output){.fd = -1};
+  return STELE_OK;
+}
+
+void base_output_abort(base_output *out) {
+  if (!out->temporary) return;
+  if (out->fd >= 0) close(out->fd);
+  unlink(out->temporary);
+  free(out->temporary);
+  free(out->path);
+  *out = (base_output){.fd = -1};
+}

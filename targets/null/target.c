@@ -1,0 +1,1 @@
+#include "stele/target.h"
