@@ -16,7 +16,7 @@ typedef enum ir_level { IR_MODEL = 0, IR_FUSED = 1, IR_SCHEDULED = 2 } ir_level;
 
 /* A row of ops.def, readable. */
 typedef struct ir_op_info {
-  const char *mnemonic;           /* "rms_norm" */
+  const char *mnemonic; /* "rms_norm" */
   ir_level first, last;
   const char *operands, *results; /* "x:f residual:f" */
   const char *attributes;
@@ -60,8 +60,8 @@ uint32_t ir_steps(const ir_build_options *options, ir_step *out_steps, uint32_t 
 
 /* The model-level module of a description: declarations, then a decode.step per step. */
 stele_status ir_build(ir_context *context, const struct fe_model *model,
-                      const ir_build_options *options, stele_sink *sink, MlirModule *out_module)
-    STELE_MUST_USE;
+                      const ir_build_options *options, stele_sink *sink,
+                      MlirModule *out_module) STELE_MUST_USE;
 
 /* ---- reading ops ----------------------------------------------------------------------- */
 
@@ -121,6 +121,7 @@ MlirBlock ir_step_block(MlirOperation step);
 MlirOperation ir_find_weight(MlirModule module, const char *name);
 MlirOperation ir_find_group(MlirModule module, int64_t index);
 MlirOperation ir_find_model(MlirModule module);
+MlirOperation ir_find_rope_table(MlirModule module, int64_t index);
 
 /* ---- verifying ------------------------------------------------------------------------- */
 
