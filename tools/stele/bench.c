@@ -1,0 +1,268 @@
+/* stele bench: prefill and decode speed, named as llama-bench names them, beside what the machine
+ * can read. Every repetition starts from an empty cache; one repetition before them isn't
+ * counted. Reported are the median and half the distance from the slowest to the fastest. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+enum { MAX_REPETITIONS = 1000, NOT_GIVEN = UINT32_MAX, DEFAULT_PROMPT = 512, DEFAULT_TOKENS = 128 };
+
+typedef struct bench_arguments {
+  uint32_t prompt, tokens, depth, threads, repetitions, cache;
+  bool json;
+} bench_arguments;
+
+static const cli_option options[] = {
+    {CLI_COUNT, 'p', "n-prompt", "N", offsetof(bench_arguments, prompt), 0, INT32_MAX, NULL,
+     "tokens of the prompt, 0: no prefill test [512, or what fits]"},
+    {CLI_COUNT, 'n', "n-gen", "N", offsetof(bench_arguments, tokens), 0, INT32_MAX, NULL,
+     "tokens to decode, 0: no decode test [128, or what fits]"},
+    {CLI_COUNT, 'd', "n-depth", "N", offsetof(bench_arguments, depth), 0, INT32_MAX, NULL,
+     "tokens in the cache before a test begins [0]"},
+    {CLI_COUNT, 'r', "repetitions", "N", offsetof(bench_arguments, repetitions), 1, MAX_REPETITIONS,
+     NULL, "repetitions of each test [5]"},
+    CLI_SESSION_OPTIONS(bench_arguments),
+    {CLI_FLAG, 0, "json", NULL, offsetof(bench_arguments, json), 0, 0, NULL, "print JSON"},
+    {0},
+};
+
+typedef struct bench_state {
+  const cli_command *self;
+  const bench_arguments *arguments;
+  const stele_model *model;
+  stele_session *session;
+  int32_t *ids; /* what is fed: any valid ids will do */
+  uint32_t capacity;
+  uint64_t read_bytes; /* weights that one decode step reads */
+  double read_bytes_per_second;
+} bench_state;
+
+typedef struct bench_result {
+  char name[24];
+  double median, spread, bytes_per_token;
+} bench_result;
+
+/* One repetition of a test; the seconds of the part that counts. */
+typedef stele_status (*bench_test)(bench_state *state, uint32_t count, stele_sink *sink,
+                                   double *out_seconds);
+
+static stele_status fill(bench_state *state, stele_sink *sink) {
+  stele_session_reset(state->session, 0);
+  uint32_t depth = state->arguments->depth;
+  if (!depth) return STELE_OK;
+  return stele_session_feed(state->session, 0, state->ids, depth, STELE_OUTPUT_NONE, NULL, sink);
+}
+
+static stele_status test_prefill(bench_state *state, uint32_t count, stele_sink *sink,
+                                 double *out_seconds) {
+  BASE_TRY(fill(state, sink));
+  int32_t token;
+  double start = cli_seconds();
+  BASE_TRY(
+      stele_session_feed(state->session, 0, state->ids, count, STELE_OUTPUT_TOKEN, &token, sink));
+  *out_seconds = cli_seconds() - start;
+  return STELE_OK;
+}
+
+static stele_status test_decode(bench_state *state, uint32_t count, stele_sink *sink,
+                                double *out_seconds) {
+  BASE_TRY(fill(state, sink));
+  static const uint32_t lane = 0;
+  int32_t token = state->ids[0];
+  double start = cli_seconds();
+  for (uint32_t i = 0; i < count; i++) {
+    int32_t next;
+    BASE_TRY(stele_session_step(state->session, &lane, &token, 1, STELE_OUTPUT_TOKEN, &next, sink));
+    token = next;
+  }
+  *out_seconds = cli_seconds() - start;
+  return STELE_OK;
+}
+
+static int compare(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static int measure(bench_state *state, bench_test test, uint32_t count, bench_result *result) {
+  double rates[MAX_REPETITIONS];
+  uint32_t repetitions = state->arguments->repetitions;
+  stele_sink sink = {0};
+  double seconds;
+  stele_status status = test(state, count, &sink, &seconds);
+  for (uint32_t i = 0; i < repetitions && status == STELE_OK; i++) {
+    status = test(state, count, &sink, &seconds);
+    rates[i] = count / seconds;
+  }
+  if (status != STELE_OK) return cli_status(state->self, status, &sink);
+  qsort(rates, repetitions, sizeof rates[0], compare);
+  uint32_t middle = repetitions / 2;
+  result->median = repetitions % 2 ? rates[middle] : (rates[middle - 1] + rates[middle]) / 2;
+  result->spread = (rates[repetitions - 1] - rates[0]) / 2;
+  return CLI_OK;
+}
+
+/* Weight bytes that one call of a step of this kind, one lane, reads; 0: no such step. */
+static uint64_t step_bytes(const stele_model *model, uint32_t kind, uint32_t *out_width) {
+  const stele_variant *variant = stele_model_variant(model);
+  for (uint32_t i = 0; i < variant->step_count; i++) {
+    const stele_step *step = &variant->steps[i];
+    if (step->kind != kind || step->lanes != 1 || step->output != STELE_OUTPUT_TOKEN) continue;
+    *out_width = step->width;
+    return step->bytes_per_call;
+  }
+  return 0;
+}
+
+/* Bytes of cache that a token at slot s reads are s times this. */
+static double cache_bytes_per_slot(const stele_model *model) {
+  const stele_artifact *artifact = stele_model_artifact(model);
+  double sum = 0;
+  for (uint32_t i = 0; i < artifact->group_count; i++) {
+    const stele_group *group = &artifact->groups[i];
+    if (group->page_tokens) sum += (double)group->page_bytes * group->layers / group->page_tokens;
+  }
+  return sum;
+}
+
+static int run_prefill(bench_state *state, uint32_t count, bench_result *result) {
+  snprintf(result->name, sizeof result->name, "pp%u", count);
+  uint32_t width = 1;
+  uint64_t bytes = step_bytes(state->model, STELE_STEP_PREFILL, &width);
+  if (!bytes) bytes = step_bytes(state->model, STELE_STEP_DECODE, &width);
+  uint32_t calls = (count + width - 1) / width;
+  result->bytes_per_token = (double)bytes * calls / count;
+  return measure(state, test_prefill, count, result);
+}
+
+static int run_decode(bench_state *state, uint32_t count, bench_result *result) {
+  snprintf(result->name, sizeof result->name, "tg%u", count);
+  double slots = state->arguments->depth + (count + 1) / 2.0;
+  result->bytes_per_token = (double)state->read_bytes + slots * cache_bytes_per_slot(state->model);
+  return measure(state, test_decode, count, result);
+}
+
+static double rate_of(const bench_result *result) {
+  return result->median * result->bytes_per_token;
+}
+
+static json_t *result_json(const bench_state *state, const bench_result *result) {
+  double read = state->read_bytes_per_second;
+  return json_pack("{s:s,s:I,s:I,s:f,s:f,s:f,s:f,s:f,s:f}", "test", result->name, "threads",
+                   (json_int_t)stele_session_threads(state->session), "depth",
+                   (json_int_t)state->arguments->depth, "tokens_per_s", result->median, "spread",
+                   result->spread, "bytes_per_token", result->bytes_per_token, "gb_per_s",
+                   rate_of(result) / 1e9, "read_gb_per_s", read / 1e9, "share",
+                   read > 0 ? rate_of(result) / read : 0.0);
+}
+
+static void print_result(const bench_state *state, const bench_result *result) {
+  double read = state->read_bytes_per_second;
+  char name[48];
+  uint32_t depth = state->arguments->depth;
+  if (depth)
+    snprintf(name, sizeof name, "%s @ d%u", result->name, depth);
+  else
+    snprintf(name, sizeof name, "%s", result->name);
+  printf("%-16s %3u threads %10.2f +- %-8.2f tokens/s %8.2f GB/s of %.2f read (%.0f %%)\n", name,
+         stele_session_threads(state->session), result->median, result->spread,
+         rate_of(result) / 1e9, read / 1e9, read > 0 ? 100 * rate_of(result) / read : 0.0);
+}
+
+/* How many tokens a test takes: the default is cut to what fits, a given number is not. */
+static int choose_count(const bench_state *state, const char *option, uint32_t given,
+                        uint32_t usual, uint32_t *out_count) {
+  uint32_t room = state->capacity - state->arguments->depth;
+  if (given == NOT_GIVEN) {
+    *out_count = usual < room ? usual : room;
+    return CLI_OK;
+  }
+  if (given > room)
+    return cli_fail(state->self,
+                    "%s %u after --n-depth %u: the artefact holds %u tokens; compile it with a "
+                    "larger --max-cache-len",
+                    option, given, state->arguments->depth, state->capacity);
+  *out_count = given;
+  return CLI_OK;
+}
+
+static int run_tests(bench_state *state) {
+  bench_result results[2] = {0};
+  size_t made = 0;
+  uint32_t prompt, tokens;
+  int code = choose_count(state, "--n-prompt", state->arguments->prompt, DEFAULT_PROMPT, &prompt);
+  if (code == CLI_OK)
+    code = choose_count(state, "--n-gen", state->arguments->tokens, DEFAULT_TOKENS, &tokens);
+  if (code == CLI_OK && prompt) code = run_prefill(state, prompt, &results[made++]);
+  if (code == CLI_OK && tokens) code = run_decode(state, tokens, &results[made++]);
+  if (code != CLI_OK) return code;
+  state->read_bytes_per_second =
+      cli_read_bandwidth(state->read_bytes, stele_session_threads(state->session));
+  json_t *list = state->arguments->json ? json_array() : NULL;
+  for (size_t i = 0; i < made; i++) {
+    if (list)
+      json_array_append_new(list, result_json(state, &results[i]));
+    else
+      print_result(state, &results[i]);
+  }
+  if (list) return cli_json_print(state->self, json_pack("{s:o}", "results", list));
+  return cli_finish(state->self, CLI_OK);
+}
+
+static int prepare(bench_state *state, const char *path, stele_model **out_model) {
+  const bench_arguments *arguments = state->arguments;
+  stele_sink sink = {0};
+  int code = cli_status(state->self, stele_model_open(path, NULL, &sink, out_model), &sink);
+  if (code != CLI_OK) return code;
+  const stele_artifact *artifact = stele_model_artifact(*out_model);
+  state->model = *out_model;
+  state->capacity = artifact->capacity;
+  if (arguments->depth >= state->capacity)
+    return cli_fail(state->self,
+                    "--n-depth %u: the artefact holds %u tokens; compile it with a larger "
+                    "--max-cache-len",
+                    arguments->depth, state->capacity);
+  uint32_t width;
+  state->read_bytes = step_bytes(state->model, STELE_STEP_DECODE, &width);
+  state->ids = malloc(state->capacity * sizeof *state->ids);
+  if (!state->ids) return cli_fail(state->self, "out of memory");
+  for (uint32_t i = 0; i < state->capacity; i++)
+    state->ids[i] = (int32_t)((i * 7919u + 13u) % artifact->vocab);
+  return cli_session_create(state->self, state->model, arguments->threads, arguments->cache,
+                            &state->session);
+}
+
+static int run(const cli_command *self, int argc, char **argv) {
+  bench_arguments arguments = {.prompt = NOT_GIVEN, .tokens = NOT_GIVEN, .repetitions = 5};
+  const char *path;
+  int code;
+  if (!cli_parse(self, argc, argv, &arguments, &path, &code)) return code;
+  bench_state state = {.self = self, .arguments = &arguments};
+  stele_model *model = NULL;
+  code = prepare(&state, path, &model);
+  if (code == CLI_OK) code = run_tests(&state);
+  free(state.ids);
+  stele_session_destroy(state.session);
+  stele_model_close(model);
+  return code;
+}
+
+const cli_command cli_command_bench = {
+    .name = "bench",
+    .operand = "OUT.so",
+    .synopsis = "[-p 512] [-n 128] [-d 0] [-t N] [-r 5] [--json]",
+    .description =
+        "Measures prefill (ppN: N tokens of a prompt) and decode (tgN: N tokens, one by one) after "
+        "a repetition that warms up. Shown are the median of tokens per second and half the "
+        "distance from the slowest to the fastest repetition; the bytes that a token reads "
+        "(weights, and for decode the cache at the average length) as GB/s; and beside it what "
+        "plain loads read on this machine, now, from a buffer as large as the weights of a decode "
+        "step, with as many threads.",
+    .examples =
+        "stele bench model.so\n"
+        "# decode only, behind 2048 tokens of context, two threads\n"
+        "stele bench model.so -p 0 -n 64 -d 2048 -t 2 --json\n",
+    .options = options,
+    .run = run,
+};
