@@ -1,1 +1,0 @@
-#include "stele/program.h"
