@@ -20,11 +20,16 @@ stele_status base_fail(stele_sink *sink, stele_status code, const char *format, 
  * line "..." says so. */
 void base_sink_add(stele_sink *sink, const char *format, ...) STELE_PRINTF(2, 3);
 
-#define BASE_TRY(expression)                          \
-  do {                                                \
-    stele_status base_try_status = (expression);      \
+#define BASE_TRY(expression)                                 \
+  do {                                                       \
+    stele_status base_try_status = (expression);             \
     if (base_try_status != STELE_OK) return base_try_status; \
   } while (0)
+
+/* Options of a caller built with an older or a newer header: copies what both know from `from`
+ * (NULL: nothing) over the defaults in `to`. false when struct_bytes, the first field, is not set.
+ */
+bool base_options(void *to, size_t bytes, const void *from);
 
 /* ---- sizes ---------------------------------------------------------------------------- */
 
@@ -65,6 +70,28 @@ char *base_arena_format(base_arena *arena, const char *format, ...) STELE_PRINTF
 base_mark base_arena_mark(const base_arena *arena);
 void base_arena_reset(base_arena *arena, base_mark mark);
 void base_arena_deinit(base_arena *arena);
+
+/* ---- allocators and pages -------------------------------------------------------------- */
+
+/* Where an object's memory comes from. Zero-initialised: malloc and free. */
+typedef struct base_allocator {
+  void *(*allocate)(void *allocate_data, size_t bytes);
+  void (*release)(void *allocate_data, void *memory);
+  void *allocate_data;
+} base_allocator;
+/* Zeroed memory for count elements; NULL when there is none (or the size overflows). */
+void *base_allocate(const base_allocator *allocator, size_t count, size_t size);
+/* Accepts NULL. */
+void base_release(const base_allocator *allocator, void *memory);
+
+/* Zeroed address space straight from the system; memory is committed as it is touched. huge:
+ * ask for huge pages, for memory that will be touched as a whole. NULL when there is none; zero
+ * bytes are NULL too. */
+void *base_pages_reserve(size_t bytes, bool huge);
+/* Touches every page, so that a lack of memory shows now and not in a step. */
+void base_pages_commit(void *pages, size_t bytes);
+/* Accepts NULL. */
+void base_pages_release(void *pages, size_t bytes);
 
 /* ---- growing buffers ------------------------------------------------------------------ */
 
@@ -120,8 +147,8 @@ typedef struct base_output {
   uint64_t size;
 } base_output;
 stele_status base_output_open(stele_sink *sink, const char *path, base_output *out) STELE_MUST_USE;
-stele_status base_output_write(stele_sink *sink, base_output *out, const void *bytes, size_t size)
-    STELE_MUST_USE;
+stele_status base_output_write(stele_sink *sink, base_output *out, const void *bytes,
+                               size_t size) STELE_MUST_USE;
 /* mode: permission bits, for example 0755. */
 stele_status base_output_commit(stele_sink *sink, base_output *out, unsigned mode) STELE_MUST_USE;
 /* Accepts a zeroed or committed output. */

@@ -62,8 +62,8 @@ stele_status base_file_read(stele_sink *sink, base_arena *arena, const char *pat
   char *text = NULL;
   size_t done = 0;
   if (size > limit)
-    status = base_fail(sink, STELE_BAD_FORMAT, "'%s' has %zu bytes, at most %zu are expected",
-                       path, size, limit);
+    status = base_fail(sink, STELE_BAD_FORMAT, "'%s' has %zu bytes, at most %zu are expected", path,
+                       size, limit);
   else if (!(text = base_arena_alloc(arena, size + 1, 1)))
     status = base_fail(sink, STELE_OUT_OF_MEMORY, "cannot read '%s': out of memory", path);
   while (status == STELE_OK && done < size) {
@@ -94,8 +94,10 @@ bool base_is_directory(const char *path) {
 }
 
 stele_status base_output_open(stele_sink *sink, const char *path, base_output *out) {
-  if (base_is_directory(path))
-    return base_fail(sink, STELE_IO, "cannot write '%s': it is a directory", path);
+  struct stat st; /* renaming onto a device would take the device away */
+  if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+    return base_fail(sink, STELE_IO, "cannot write '%s': it is %s", path,
+                     S_ISDIR(st.st_mode) ? "a directory" : "not a regular file");
   size_t length = strlen(path) + sizeof ".XXXXXX";
   char *temporary = malloc(length), *copy = strdup(path);
   if (!temporary || !copy) {
@@ -104,7 +106,7 @@ stele_status base_output_open(stele_sink *sink, const char *path, base_output *o
     return base_fail(sink, STELE_OUT_OF_MEMORY, "cannot write '%s': out of memory", path);
   }
   snprintf(temporary, length, "%s.XXXXXX", path);
-  int fd = mkstemp(temporary);
+  int fd = mkostemp(temporary, O_CLOEXEC);
   if (fd < 0) {
     stele_status status =
         base_fail(sink, code_of_errno(errno), "cannot write '%s': %s", path, strerror(errno));
@@ -116,8 +118,7 @@ stele_status base_output_open(stele_sink *sink, const char *path, base_output *o
   return STELE_OK;
 }
 
-stele_status base_output_write(stele_sink *sink, base_output *out, const void *bytes,
-                               size_t size) {
+stele_status base_output_write(stele_sink *sink, base_output *out, const void *bytes, size_t size) {
   const uint8_t *at = bytes;
   while (size) {
     ssize_t n = write(out->fd, at, size);

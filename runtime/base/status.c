@@ -30,7 +30,8 @@ void base_sink_add(stele_sink *sink, const char *format, ...) {
   static const char more[] = "\n...";
   if (!sink) return;
   size_t length = strlen(sink->text);
-  if (length >= sizeof more - 1 && strcmp(sink->text + length - (sizeof more - 1), more) == 0) return;
+  if (length >= sizeof more - 1 && strcmp(sink->text + length - (sizeof more - 1), more) == 0)
+    return;
   char line[1024];
   va_list args;
   va_start(args, format);

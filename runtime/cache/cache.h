@@ -1,0 +1,92 @@
+/* The state that lanes carry between steps: pages of keys and values, one pool per layer group,
+ * and the tables that say which pages a lane has. Tables are fixed-shape inputs of every step.
+ *
+ * Kinds of cache (how pages are taken as a lane grows) are files of this folder and rows of
+ * cache_kinds.def. */
+#ifndef STELE_CACHE_CACHE_H
+#define STELE_CACHE_CACHE_H
+
+#include "base/base.h"
+#include "stele/stele.h"
+
+/* ---- pools ----------------------------------------------------------------------------- */
+
+/* Pages of one layer group. A page number stands for one page in each of the group's layers; a
+ * layer's pages are one array, as stele_env wants it. Pages are counted by reference: a page with
+ * more than one user is copied before it is written. */
+typedef struct cache_pool {
+  uint8_t *memory; /* [layers][count][page_bytes], each layer from a system page on */
+  size_t bytes;
+  size_t layer_bytes; /* from one layer's first page to the next's */
+  size_t page_bytes;  /* of one layer */
+  uint32_t layers, count;
+  uint32_t used;   /* pages with users */
+  int32_t *free;   /* [count - used] a stack, lowest numbers on top at first */
+  uint32_t *users; /* [count] */
+} cache_pool;
+
+/* commit: have all memory now instead of when it is first touched. */
+stele_status cache_pool_init(cache_pool *pool, const stele_group *group, uint32_t count,
+                             bool commit, const base_allocator *allocator,
+                             stele_sink *sink) STELE_MUST_USE;
+/* Accepts a zeroed pool. */
+void cache_pool_deinit(cache_pool *pool, const base_allocator *allocator);
+/* A page with one user, or -1 when all are taken. */
+int32_t cache_pool_take(cache_pool *pool);
+void cache_pool_retain(cache_pool *pool, int32_t page);
+void cache_pool_release(cache_pool *pool, int32_t page);
+/* A page with the same contents whose only user is the caller, for the page given, which loses the
+ * caller as a user; the same page when the caller is alone. -1 when all are taken: nothing changed.
+ */
+int32_t cache_pool_unshare(cache_pool *pool, int32_t page);
+
+/* ---- groups ---------------------------------------------------------------------------- */
+
+typedef struct cache_group cache_group;
+
+typedef struct cache_kind {
+  uint32_t kind; /* enum stele_group_kind */
+  const char *name;
+  /* Pages that one lane can have at a time. */
+  uint32_t (*lane_pages)(const stele_group *group);
+  /* Makes room for tokens [filled, filled + count) of a lane. false when pages run out: the tables
+   * are as before. */
+  bool (*extend)(cache_group *group, uint32_t lane, uint32_t filled, uint32_t count);
+  /* Forgets all tokens of a lane. */
+  void (*reset)(cache_group *group, uint32_t lane);
+} cache_kind;
+
+#define X(name) extern const cache_kind cache_kind_##name;
+#include "cache/cache_kinds.def"
+#undef X
+
+struct cache_group {
+  const stele_group *geometry;
+  const cache_kind *kind;
+  cache_pool pool;
+  int32_t *read_table, *store_table; /* [rows][table_entries]; one table where they are equal */
+};
+
+/* ---- caches ---------------------------------------------------------------------------- */
+
+typedef struct cache {
+  const stele_artifact *artifact;
+  cache_group *groups;   /* [group_count] */
+  uint8_t **layer_pages; /* [layers] for stele_env */
+  uint32_t lanes;
+  bool committed; /* the static implementation */
+} cache;
+
+/* rows: of each table, at least lanes. Fails with STELE_UNSUPPORTED for kinds without a row. */
+stele_status cache_init(cache *self, const stele_artifact *artifact, uint32_t lanes, uint32_t rows,
+                        bool commit, const base_allocator *allocator,
+                        stele_sink *sink) STELE_MUST_USE;
+/* Accepts a zeroed or half-made cache. */
+void cache_deinit(cache *self, const base_allocator *allocator);
+/* As the kinds', for all groups. */
+bool cache_extend(cache *self, uint32_t lane, uint32_t filled, uint32_t count);
+void cache_reset(cache *self, uint32_t lane);
+/* Bytes of pages in use; all of them where they are committed. */
+uint64_t cache_bytes(const cache *self);
+
+#endif
