@@ -12,10 +12,17 @@
 
 /* ---- failing -------------------------------------------------------------------------- */
 
-/* Writes the message into sink (NULL is allowed) and returns code, so that a failing function
- * ends with `return base_fail(sink, STELE_IO, "cannot open '%s': %s", ...)`. */
-stele_status base_fail(stele_sink *sink, stele_status code, const char *format, ...)
-    STELE_PRINTF(3, 4);
+/* Writes the message into sink (NULL is allowed) and gives code, which is never STELE_OK, so that a
+ * failing function ends with `return base_fail(sink, STELE_IO, "cannot open '%s': %s", ...)`. A
+ * macro, so that compilers see that a function which failed did not set its outputs. */
+#define base_fail(sink, code, ...)                           \
+  __extension__({                                            \
+    stele_status base_fail_code = (code);                    \
+    base_message((sink), __VA_ARGS__);                       \
+    if (base_fail_code == STELE_OK) __builtin_unreachable(); \
+    base_fail_code;                                          \
+  })
+void base_message(stele_sink *sink, const char *format, ...) STELE_PRINTF(2, 3);
 /* Adds a line to the message that is there; lines that no longer fit are dropped, and a last
  * line "..." says so. */
 void base_sink_add(stele_sink *sink, const char *format, ...) STELE_PRINTF(2, 3);

@@ -16,14 +16,12 @@ const char *stele_status_string(stele_status status) {
   return "unknown status";
 }
 
-stele_status base_fail(stele_sink *sink, stele_status code, const char *format, ...) {
-  if (sink) {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(sink->text, sizeof sink->text, format, args);
-    va_end(args);
-  }
-  return code;
+void base_message(stele_sink *sink, const char *format, ...) {
+  if (!sink) return;
+  va_list args;
+  va_start(args, format);
+  vsnprintf(sink->text, sizeof sink->text, format, args);
+  va_end(args);
 }
 
 void base_sink_add(stele_sink *sink, const char *format, ...) {
