@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+"""Compares what compiled models compute with what transformers and torch computed on the same
+weights. The bars: the same greedy ids; float32 logits and hidden states within 2e-4; bfloat16
+without --precise within a mean KL divergence of 2e-3.
+
+    golden.py --stele build/tools/stele/stele --steps build/tests/golden/steps GROUP [MODEL]
+"""
+import argparse
+import array
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from harness import (Checks, GOLDEN, SKIP, Stele, divergence, find_smollm2, join, logsumexp,  # noqa: E402
+                     read_json_xz, rows, unpack_model)
+import math  # noqa: E402
+
+TOLERANCE = 2e-4
+MEAN_DIVERGENCE = 2e-3
+TOKENS = 32
+CAPACITY = 160  # the longest prompt has 70 ids
+PREFILLS = (1, 5, 16, 128)
+
+
+class Case:
+    """A golden model, unpacked, with the program that is under test."""
+
+    def __init__(self, arguments, folder):
+        self.stele = Stele(arguments.stele)
+        self.steps_program = arguments.steps
+        self.make_model = arguments.make_model
+        self.checks = Checks()
+        self.folder = pathlib.Path(folder)
+        if arguments.model:
+            self.model, self.golden, self.arrays = unpack_model(arguments.model, folder)
+
+    def compile(self, model, name, *options):
+        return self.stele.compile(model, self.folder / f"{name}.so", "--max-cache-len", CAPACITY,
+                                  *options)
+
+    def steps(self, artefact, prompt, next_ids, threads=1, cache="dynamic"):
+        """A row of logits for each step of feeding next_ids behind a prompt."""
+        output = self.folder / "steps.f32"
+        done = subprocess.run([self.steps_program, artefact, join(prompt), join(next_ids),
+                               str(threads), cache, output], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise SystemExit(f"steps on {artefact}: {done.stderr}")
+        flat = array.array("f")
+        flat.frombytes(output.read_bytes())
+        return rows(flat, len(flat) // (len(next_ids) + 1))
+
+    def check_ids(self, artefact, label, prompts=None, key="tokens", options=()):
+        for prompt in prompts or self.golden["prompts"]:
+            ids = self.stele.generate(artefact, prompt["ids"], TOKENS, *options)
+            self.checks.equal(ids, prompt[key], f"{label} {prompt['name']}")
+
+    def targets(self):
+        """(label, options) of every kind of code that this machine runs."""
+        yield "ref", ("--target", "ref")
+        for variant in self.stele.variants():
+            yield variant, ("--cpu", variant)
+
+
+# ---- groups ---------------------------------------------------------------------------------
+
+def check_logits(case, artefact, label, prefill):
+    """Last logits of every prompt, all logits and hidden states of p2, logits of every step."""
+    checks, arrays, output = case.checks, case.arrays, case.folder / "out.npy"
+    for prompt in case.golden["prompts"]:
+        name = prompt["name"]
+        shape, found = case.stele.forward(artefact, prompt["ids"], output)
+        expected = arrays[prompt["prefill_logits_key"]][1]
+        checks.equal(shape, (1, len(expected)), f"{label} {name} shape of the last logits")
+        checks.close(found, expected, TOLERANCE, f"{label} {name} last logits")
+        if "step_logits_key" in prompt:
+            expected = arrays[prompt["step_logits_key"]][1]
+            found = case.steps(artefact, prompt["ids"], prompt["tokens"][:-1])
+            checks.close([x for row in found for x in row], expected, TOLERANCE,
+                         f"{label} {name} logits of each step")
+        if "all_logits_key" in prompt:
+            shape, found = case.stele.forward(artefact, prompt["ids"], output, "--all")
+            checks.equal(shape, arrays[prompt["all_logits_key"]][0], f"{label} {name} shape of all")
+            checks.close(found, arrays[prompt["all_logits_key"]][1], TOLERANCE,
+                         f"{label} {name} all logits")
+        if "hidden_keys" in prompt:
+            shape, found = case.stele.forward(artefact, prompt["ids"], output, "--hidden")
+            expected = array.array("f")
+            for key in prompt["hidden_keys"]:
+                expected.extend(arrays[key][1])
+            one = arrays[prompt["hidden_keys"][0]][0]
+            checks.equal(shape, (len(prompt["hidden_keys"]), *one), f"{label} {name} shape hidden")
+            checks.close(found, expected, TOLERANCE, f"{label} {name} hidden states")
+
+
+def group_matrix(case):
+    """Targets, variants, prefill widths, threads and cache implementations."""
+    for target, options in case.targets():
+        for prefill in PREFILLS:
+            label = f"{target} prefill {prefill}"
+            artefact = case.compile(case.model, "matrix", *options, "--prefill", prefill)
+            for threads in (1, 2):
+                for cache in ("dynamic", "static"):
+                    case.check_ids(artefact, f"{label} threads {threads} {cache}",
+                                   options=("--threads", threads, "--cache-implementation", cache))
+            check_logits(case, artefact, label, prefill)
+
+
+def group_forms(case):
+    """The older form of config.json, a portable artefact, and weights in a file of their own."""
+    old = case.folder / "old"
+    shutil.copytree(case.model, old)
+    shutil.copy(old / "config_v4.json", old / "config.json")
+    case.check_ids(case.compile(old, "old"), "config in its older form")
+    case.check_ids(case.compile(case.model, "portable", "--cpu", "portable"), "portable")
+    beside = case.compile(case.model, "beside", "--weights-file", case.folder / "beside.weights")
+    case.check_ids(beside, "weights in a file of their own")
+    case.check_ids(case.compile(case.model, "lanes", "--lanes", 4), "compiled for 4 lanes")
+
+
+def group_passes(case):
+    """Any pass that may be left out leaves the ids as they are; flatten can't be left out."""
+    prompts = case.golden["prompts"][1:3]
+    for name in case.stele.passes():
+        for target, options in (("ref", ("--target", "ref")), ("cpu", ())):
+            output = case.folder / "skip.so"
+            output.unlink(missing_ok=True)
+            done = case.stele.call("compile", case.model, "-o", output, "--quiet", "--max-cache-len",
+                                   CAPACITY, "--prefill", 16, "--skip-pass", name, *options)
+            if name == "flatten":
+                case.checks.that(done.returncode != 0 and name in done.stderr,
+                                 f"{name} can't be left out: exit {done.returncode} {done.stderr}")
+                continue
+            if case.checks.equal(done.returncode, 0, f"{target} without {name}: {done.stderr}"):
+                case.check_ids(output, f"{target} without {name}", prompts)
+    done = case.stele.call("compile", case.model, "-o", case.folder / "x.so", "--skip-pass", "none")
+    case.checks.that(done.returncode == 2 and "'none'" in done.stderr,
+                     f"an unknown pass: exit {done.returncode} {done.stderr}")
+
+
+def group_bf16(case):
+    """bfloat16 weights: --precise like float32 computation; without it, a small divergence."""
+    model = case.model / "bf16"
+    prompts = [{**p, **q} for p, q in zip(case.golden["prompts"], case.golden["bf16"]["prompts"])]
+    for target, options in case.targets():
+        precise = case.compile(model, "precise", "--precise", *options)
+        plain = case.compile(model, "plain", *options)
+        sums = []
+        for prompt in prompts:
+            name, ids = prompt["name"], prompt["tokens_f32_compute"]
+            case.check_ids(precise, f"{target} --precise", [prompt], "tokens_f32_compute")
+            _, found = case.stele.forward(precise, prompt["ids"], case.folder / "out.npy")
+            expected = case.arrays[prompt["f32_logits_key"]][1]
+            case.checks.close(found, expected, TOLERANCE, f"{target} --precise {name} last logits")
+            reference = case.steps(precise, prompt["ids"], ids[:-1])
+            reference[0] = expected
+            for a, b in zip(reference, case.steps(plain, prompt["ids"], ids[:-1])):
+                sums.append(divergence(a, b))
+        mean = sum(sums) / len(sums)
+        print(f"{target}: mean divergence {mean:.2e}, largest {max(sums):.2e}")
+        case.checks.that(mean <= MEAN_DIVERGENCE, f"{target} mean divergence {mean:.2e}")
+
+
+def group_gguf(case):
+    """The same weights and tokens through a GGUF file."""
+    output = case.folder / "converted.gguf"
+    done = subprocess.run([case.make_model, "--convert", case.model, "-o", output],
+                          capture_output=True, text=True)
+    if not case.checks.equal(done.returncode, 0, f"converting: {done.stderr}"):
+        return
+    for target, options in (("ref", ("--target", "ref")), ("cpu", ())):
+        artefact = case.compile(output, "gguf", "--prefill", 16, *options)
+        case.check_ids(artefact, f"{target} from GGUF")
+
+
+def smollm2_divergence(step, row):
+    """KL over the ten most likely ids and the rest, all that the golden keeps of a step."""
+    whole = logsumexp(row)
+    total = 0.0
+    p_rest = q_rest = 1.0
+    for index, logit in zip(step["top_ids"], step["top_logits"]):
+        p, q = math.exp(logit - step["logsumexp"]), math.exp(row[index] - whole)
+        total += p * math.log(p / q)
+        p_rest, q_rest = p_rest - p, q_rest - q
+    if p_rest > 1e-9 and q_rest > 1e-12:
+        total += p_rest * math.log(p_rest / q_rest)
+    return total
+
+
+def safe_prefix(entry):
+    """Ids before the first step whose margin is under 0.02."""
+    ids = []
+    for token, step in zip(entry["greedy_ids"], entry["steps"]):
+        if step["top_logits"][0] - step["top_logits"][1] < 0.02:
+            break
+        ids.append(token)
+    return ids
+
+
+def group_smollm2(case):
+    """A real model, quantised in its file, against its weights dequantised to float32."""
+    gguf = find_smollm2()
+    if gguf is None:
+        sys.exit(SKIP)
+    golden = read_json_xz(GOLDEN / "real" / "smollm2-135m-instruct-q4_1.json.xz")
+    precise = case.stele.compile(gguf, case.folder / "precise.so", "--precise")
+    plain = case.stele.compile(gguf, case.folder / "plain.so")
+    sums = []
+    for entry in golden["cases"]:
+        label = repr(entry["prompt"][:24])
+        done = case.stele.json("tokenize", plain, "--text", entry["prompt"])
+        case.checks.equal(done["ids"], entry["prompt_ids"], f"ids of {label}")
+        safe = safe_prefix(entry)
+        ids = case.stele.generate(precise, entry["prompt_ids"], len(entry["greedy_ids"]))
+        case.checks.equal(ids[:len(safe)], safe, f"--precise {label}")
+        print(f"{label}: {len(safe)} of {len(entry['greedy_ids'])} ids have a safe margin")
+        found = case.steps(plain, entry["prompt_ids"], entry["greedy_ids"][:-1], 2)
+        for step, row in zip(entry["steps"], found):
+            sums.append(smollm2_divergence(step, row))
+    mean = sum(sums) / len(sums)
+    print(f"mean divergence {mean:.2e} over {len(sums)} steps, largest {max(sums):.2e}")
+    case.checks.that(mean <= MEAN_DIVERGENCE, f"mean divergence {mean:.2e}")
+
+
+def main():
+    groups = {name[6:]: f for name, f in globals().items() if name.startswith("group_")}
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--stele", required=True)
+    parser.add_argument("--steps", required=True)
+    parser.add_argument("--make-model")
+    parser.add_argument("group", choices=sorted(groups))
+    parser.add_argument("model", nargs="?")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        case = Case(arguments, folder)
+        groups[arguments.group](case)
+        case.checks.finish()
+
+
+main()
