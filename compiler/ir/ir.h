@@ -24,6 +24,18 @@ typedef struct ir_op_info {
 } ir_op_info;
 const ir_op_info *ir_op_info_get(uint32_t kind); /* enum stele_op_kind; NULL above */
 
+/* What the numbers of artifact.h and program.h are called in IR text. */
+typedef enum ir_naming {
+  IR_STEP_KINDS,  /* decode, prefill, verify, encode */
+  IR_OUTPUTS,     /* none, token, last, all, hidden */
+  IR_GROUP_KINDS, /* full, window, chunk, cross, state */
+  IR_ROPE_RULES,  /* fixed, dynamic, long */
+  IR_PAIRINGS,    /* halves, interleaved */
+  IR_FUNCTIONS    /* silu, gelu, gelu_tanh, relu */
+} ir_naming;
+const char *ir_name(ir_naming naming, uint32_t number); /* NULL when the number has none */
+bool ir_number(ir_naming naming, const char *name, uint32_t *out_number);
+
 /* A context with the dialect loaded and its diagnostics going to a sink. Destroy accepts NULL. */
 typedef struct ir_context ir_context;
 stele_status ir_context_create(stele_sink *sink, ir_context **out_context) STELE_MUST_USE;

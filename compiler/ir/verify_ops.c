@@ -1,0 +1,432 @@
+/* The verifier's second part: shapes and meanings of the ops of a step. One function for each
+ * kind of op (or for kinds alike); IR.md states the same rules. Values are [tokens x columns]. */
+#include <math.h>
+#include <string.h>
+
+#include "verify.h"
+
+/* ---- what ops share -------------------------------------------------------------------- */
+
+typedef struct shape {
+  int64_t tokens, columns;
+} shape;
+
+static shape shape_of(MlirValue value) {
+  shape s;
+  ir_shape(value, &s.tokens, &s.columns);
+  return s;
+}
+static shape operand(MlirOperation op, intptr_t i) {
+  return shape_of(mlirOperationGetOperand(op, i));
+}
+static shape result(MlirOperation op) { return shape_of(mlirOperationGetResult(op, 0)); }
+
+static void expect_columns(ir_checker *c, MlirOperation op, const char *what, int64_t columns,
+                           int64_t expected) {
+  if (columns != expected)
+    ir_fault(c, op, "%s has %lld columns, expected %lld", what, (long long)columns,
+             (long long)expected);
+}
+
+static void expect_tokens(ir_checker *c, MlirOperation op, const char *what, int64_t tokens,
+                          int64_t expected) {
+  if (tokens != expected)
+    ir_fault(c, op, "%s has %lld tokens, expected %lld", what, (long long)tokens,
+             (long long)expected);
+}
+
+static void expect_same(ir_checker *c, MlirOperation op, const char *what, shape s,
+                        shape expected) {
+  expect_tokens(c, op, what, s.tokens, expected.tokens);
+  expect_columns(c, op, what, s.columns, expected.columns);
+}
+
+/* The weight that an attribute names; NULL (and a fault) when it isn't declared, NULL when the op
+ * has no such attribute. */
+static const ir_known_weight *weight(ir_checker *c, MlirOperation op, const char *attribute) {
+  const char *name = ir_string(op, attribute, NULL);
+  if (!name) return NULL;
+  const ir_known_weight *w = ir_known_weight_find(c, name);
+  if (!w) ir_fault(c, op, "%s '%s' is not declared", attribute, name);
+  return w;
+}
+
+/* rows or columns -1: any. */
+static void expect_weight(ir_checker *c, MlirOperation op, const char *attribute, int64_t rows,
+                          int64_t columns) {
+  const ir_known_weight *w = weight(c, op, attribute);
+  if (!w) return;
+  if (rows >= 0 && w->rows != rows)
+    ir_fault(c, op, "%s '%s' has %lld rows, expected %lld", attribute, w->name, (long long)w->rows,
+             (long long)rows);
+  if (columns >= 0 && w->columns != columns)
+    ir_fault(c, op, "%s '%s' has %lld columns, expected %lld", attribute, w->name,
+             (long long)w->columns, (long long)columns);
+}
+
+static void expect_eps(ir_checker *c, MlirOperation op, const char *eps, bool normed) {
+  if (ir_has(op, eps) != normed)
+    ir_fault(c, op, normed ? "a norm without '%s'" : "'%s' without a norm", eps);
+  double value = ir_float(op, eps, 0);
+  if (!isfinite(value) || value < 0) ir_fault(c, op, "%s is %g, expected 0 or more", eps, value);
+}
+
+/* The norm in an op's prologue: a vector as long as its input. */
+static void expect_norm(ir_checker *c, MlirOperation op, int64_t columns) {
+  expect_weight(c, op, "norm", 1, columns);
+  expect_eps(c, op, "eps", ir_has(op, "norm"));
+}
+
+static void expect_function(ir_checker *c, MlirOperation op) {
+  const char *name = ir_string(op, "function", "");
+  uint32_t function;
+  if (!ir_number(IR_FUNCTIONS, name, &function))
+    ir_fault(c, op, "function '%s', expected silu, gelu, gelu_tanh or relu", name);
+}
+
+static void expect_rope(ir_checker *c, MlirOperation op, int64_t head) {
+  const char *pairing_name = ir_string(op, "pairing", "");
+  int64_t rotary = ir_int(op, "rotary", 0), offset = ir_int(op, "offset", 0);
+  int64_t table = ir_int(op, "table", -1);
+  uint32_t pairing;
+  if (!ir_number(IR_PAIRINGS, pairing_name, &pairing))
+    ir_fault(c, op, "pairing '%s', expected halves or interleaved", pairing_name);
+  if (offset < 0 || rotary < 0 || offset > head || rotary > head - offset)
+    ir_fault(c, op, "%lld elements from %lld on turn, but a head has %lld", (long long)rotary,
+             (long long)offset, (long long)head);
+  if (table < 0 || table >= c->rope_count)
+    ir_fault(c, op, "rope table %lld is not declared", (long long)table);
+  else if (c->rope_rotary[table] != rotary)
+    ir_fault(c, op, "rotary is %lld, but table %lld has %lld", (long long)rotary, (long long)table,
+             (long long)c->rope_rotary[table]);
+}
+
+/* ---- caches ---------------------------------------------------------------------------- */
+
+static void check_layer(ir_checker *c, MlirOperation op) {
+  int64_t layer = ir_int(op, "layer", 0);
+  if (layer < 0 || layer >= c->layers)
+    ir_fault(c, op, "layer %lld, but the model has %lld", (long long)layer, (long long)c->layers);
+}
+
+/* NULL where the op has no layer, or a wrong one (check_layer tells). */
+static ir_known_layer *layer_of(ir_checker *c, MlirOperation op) {
+  int64_t layer = ir_int(op, "layer", -1);
+  return layer >= 0 && layer < c->layers ? &c->layer_states[layer] : NULL;
+}
+
+/* NULL where the op has no group, or one that isn't declared (a fault). */
+static const ir_known_group *group_of(ir_checker *c, MlirOperation op) {
+  int64_t group = ir_int(op, "group", -1);
+  if (group >= 0 && group < c->group_count) return &c->groups[group];
+  if (ir_has(op, "group")) ir_fault(c, op, "group %lld is not declared", (long long)group);
+  return NULL;
+}
+
+/* The cache that an op reads must be of its layer and group. */
+static void expect_cache(ir_checker *c, MlirOperation op, intptr_t i) {
+  static const char *const names[] = {"layer", "group"};
+  MlirOperation maker = ir_definer(mlirOperationGetOperand(op, i));
+  if (mlirOperationIsNull(maker)) {
+    ir_fault(c, op, "the cache is not made by an op");
+    return;
+  }
+  for (size_t n = 0; n < 2; n++) {
+    int64_t own = ir_int(op, names[n], -1), its = ir_int(maker, names[n], -1);
+    if (own != its)
+      ir_fault(c, op, "%s %lld, but its cache is of %s %lld", names[n], (long long)own, names[n],
+               (long long)its);
+  }
+}
+
+/* An op that writes the cache is the only reader of the value it takes: what was read from that
+ * value afterwards would be something else. */
+static void written(ir_checker *c, MlirOperation op, intptr_t i) {
+  uint32_t uses = ir_uses(mlirOperationGetOperand(op, i));
+  if (uses != 1)
+    ir_fault(c, op,
+             "the cache it writes has %u more readers: a cache value is used once when it "
+             "is written",
+             uses - 1);
+  ir_known_layer *layer = layer_of(c, op);
+  if (!layer) return;
+  if (layer->written)
+    ir_fault(c, op, "the cache of layer %lld is written twice", (long long)ir_int(op, "layer", -1));
+  layer->written = true;
+  layer->staged = ir_int(op, "staged", 0) != 0;
+}
+
+static void check_cache(ir_checker *c, MlirOperation op) {
+  group_of(c, op);
+  ir_known_layer *layer = layer_of(c, op);
+  if (!layer) return;
+  if (layer->declared)
+    ir_fault(c, op, "layer %lld has a cache already", (long long)ir_int(op, "layer", -1));
+  layer->declared = true;
+}
+
+static void check_cache_update(ir_checker *c, MlirOperation op) {
+  const ir_known_group *g = group_of(c, op);
+  shape k = operand(op, 1), v = operand(op, 2);
+  expect_cache(c, op, 0);
+  written(c, op, 0);
+  expect_tokens(c, op, "k", k.tokens, c->lanes * c->width);
+  expect_tokens(c, op, "v", v.tokens, c->lanes * c->width);
+  if (!g) return;
+  expect_columns(c, op, "k", k.columns, g->kv_heads * g->key_head);
+  expect_columns(c, op, "v", v.columns, g->kv_heads * g->value_head);
+}
+
+static void check_cache_store(ir_checker *c, MlirOperation op) {
+  expect_cache(c, op, 0);
+  group_of(c, op);
+  ir_known_layer *layer = layer_of(c, op);
+  if (!layer) return;
+  if (layer->stored)
+    ir_fault(c, op, "layer %lld is stored twice", (long long)ir_int(op, "layer", -1));
+  layer->stored = true;
+}
+
+/* ---- attention ------------------------------------------------------------------------- */
+
+static int64_t heads_of(ir_checker *c, MlirOperation op, const ir_known_group *g) {
+  int64_t heads = ir_int(op, "heads", 0);
+  if (heads >= 1 && heads <= UINT16_MAX && (!g->kv_heads || heads % g->kv_heads == 0)) return heads;
+  ir_fault(c, op, "%lld heads, expected a multiple of the group's %lld", (long long)heads,
+           (long long)g->kv_heads);
+  return 0;
+}
+
+/* heads * pages * (2 + value_head), or the most there is where that overflows. */
+static int64_t partial_columns(int64_t heads, const ir_known_group *g) {
+  if (g->page_tokens < 1 || g->capacity < 1) return 0;
+  size_t pages = ((size_t)g->capacity - 1) / (size_t)g->page_tokens + 1, columns;
+  if (!base_mul((size_t)heads * (size_t)(2 + g->value_head), pages, &columns) ||
+      columns > INT64_MAX)
+    return INT64_MAX;
+  return (int64_t)columns;
+}
+
+static void check_attention(ir_checker *c, MlirOperation op) {
+  const ir_known_group *g = group_of(c, op);
+  shape q = operand(op, 0), out = result(op);
+  double scale = ir_float(op, "scale", 1), cap = ir_float(op, "soft_cap", 0);
+  expect_cache(c, op, 1);
+  if (!isfinite(scale)) ir_fault(c, op, "scale is %g", scale);
+  if (!isfinite(cap) || cap < 0) ir_fault(c, op, "soft_cap is %g, expected 0 or more", cap);
+  expect_tokens(c, op, "q", q.tokens, c->lanes * c->width);
+  expect_tokens(c, op, "the result", out.tokens, q.tokens);
+  int64_t heads = g ? heads_of(c, op, g) : 0;
+  if (!heads) return;
+  expect_columns(c, op, "q", q.columns, heads * g->key_head);
+  expect_columns(c, op, "the result", out.columns,
+                 ir_is(op, STELE_OP_ATTENTION) ? heads * g->value_head : partial_columns(heads, g));
+}
+
+static void check_attention_combine(ir_checker *c, MlirOperation op) {
+  const ir_known_group *g = group_of(c, op);
+  shape in = operand(op, 0), out = result(op);
+  expect_tokens(c, op, "the result", out.tokens, in.tokens);
+  int64_t heads = g ? heads_of(c, op, g) : 0;
+  if (!heads) return;
+  expect_columns(c, op, "partial", in.columns, partial_columns(heads, g));
+  expect_columns(c, op, "the result", out.columns, heads * g->value_head);
+}
+
+static void check_qkv_cache(ir_checker *c, MlirOperation op) {
+  const ir_known_group *g = group_of(c, op);
+  shape x = operand(op, 0), q = result(op);
+  expect_cache(c, op, 1);
+  written(c, op, 1);
+  expect_norm(c, op, x.columns);
+  expect_tokens(c, op, "x", x.tokens, c->lanes * c->width);
+  expect_tokens(c, op, "q", q.tokens, x.tokens);
+  int64_t heads = g ? heads_of(c, op, g) : 0;
+  if (!heads) return;
+  expect_columns(c, op, "q", q.columns, heads * g->key_head);
+  expect_weight(c, op, "q", heads * g->key_head, x.columns);
+  expect_weight(c, op, "k", g->kv_heads * g->key_head, x.columns);
+  expect_weight(c, op, "v", g->kv_heads * g->value_head, x.columns);
+  expect_weight(c, op, "q_bias", 1, heads * g->key_head);
+  expect_weight(c, op, "k_bias", 1, g->kv_heads * g->key_head);
+  expect_weight(c, op, "v_bias", 1, g->kv_heads * g->value_head);
+  expect_weight(c, op, "q_norm", 1, g->key_head);
+  expect_weight(c, op, "k_norm", 1, g->key_head);
+  expect_eps(c, op, "head_eps", ir_has(op, "q_norm") || ir_has(op, "k_norm"));
+  if (ir_int(op, "rotary", 0)) expect_rope(c, op, g->key_head);
+}
+
+/* ---- what takes weights ---------------------------------------------------------------- */
+
+static void check_embed(ir_checker *c, MlirOperation op) {
+  shape ids = operand(op, 0), out = result(op);
+  const ir_known_weight *w = weight(c, op, "weight");
+  expect_tokens(c, op, "the result", out.tokens, ids.tokens);
+  expect_weight(c, op, "weight", c->vocab, out.columns);
+  if (w && !ir_int(w->op, "embedding", 0))
+    ir_fault(c, op, "weight '%s' is not declared with embedding = 1", w->name);
+  if (!isfinite(ir_float(op, "scale", 1))) ir_fault(c, op, "scale is not finite");
+}
+
+static void check_rms_norm(ir_checker *c, MlirOperation op) {
+  shape x = operand(op, 0);
+  int64_t segment = ir_int(op, "segment", 0);
+  expect_same(c, op, "the result", result(op), x);
+  expect_eps(c, op, "eps", true);
+  if (segment < 1 || x.columns % segment)
+    ir_fault(c, op, "segments of %lld do not divide %lld columns", (long long)segment,
+             (long long)x.columns);
+  else
+    expect_weight(c, op, "weight", 1, segment);
+}
+
+static void check_linear(ir_checker *c, MlirOperation op) {
+  shape x = operand(op, 0), out = result(op);
+  bool argmax = ir_is(op, STELE_OP_LINEAR_ARGMAX);
+  expect_tokens(c, op, "the result", out.tokens, x.tokens);
+  int64_t rows = argmax ? c->vocab : out.columns;
+  expect_weight(c, op, "weight", rows, x.columns);
+  expect_weight(c, op, "bias", 1, rows);
+  expect_norm(c, op, x.columns);
+}
+
+static void check_linear_add(ir_checker *c, MlirOperation op) {
+  shape x = operand(op, 0), out = result(op);
+  int64_t columns = x.columns;
+  expect_tokens(c, op, "the result", out.tokens, x.tokens);
+  expect_same(c, op, "residual", operand(op, 1), out);
+  if (ir_int(op, "combine", 0)) {
+    const ir_known_group *g = group_of(c, op);
+    if (!ir_has(op, "group")) ir_fault(c, op, "'combine' without 'group'");
+    int64_t heads = g ? heads_of(c, op, g) : 0;
+    if (!heads) return;
+    expect_columns(c, op, "x", x.columns, partial_columns(heads, g));
+    columns = heads * g->value_head;
+  }
+  expect_weight(c, op, "weight", out.columns, columns);
+  expect_weight(c, op, "bias", 1, out.columns);
+}
+
+static void check_gate_up(ir_checker *c, MlirOperation op) {
+  shape x = operand(op, 0), out = result(op);
+  expect_tokens(c, op, "the result", out.tokens, x.tokens);
+  expect_function(c, op);
+  expect_weight(c, op, "gate", out.columns, x.columns);
+  expect_weight(c, op, "up", out.columns, x.columns);
+  expect_weight(c, op, "gate_bias", 1, out.columns);
+  expect_weight(c, op, "up_bias", 1, out.columns);
+  expect_norm(c, op, x.columns);
+}
+
+static void check_prepare(ir_checker *c, MlirOperation op) {
+  shape x = operand(op, 0);
+  expect_same(c, op, "the result", result(op), x);
+  expect_norm(c, op, x.columns);
+}
+
+/* ---- the others ------------------------------------------------------------------------ */
+
+static void check_ids(ir_checker *c, MlirOperation op) {
+  expect_tokens(c, op, "the result", result(op).tokens, c->lanes * c->width);
+}
+
+static void check_rope(ir_checker *c, MlirOperation op) {
+  shape x = operand(op, 0);
+  int64_t head = ir_int(op, "head", 0);
+  expect_same(c, op, "the result", result(op), x);
+  expect_tokens(c, op, "x", x.tokens, c->lanes * c->width);
+  if (head < 1 || x.columns % head)
+    ir_fault(c, op, "heads of %lld do not divide %lld columns", (long long)head,
+             (long long)x.columns);
+  else
+    expect_rope(c, op, head);
+}
+
+static void check_element_wise(ir_checker *c, MlirOperation op) {
+  expect_same(c, op, "the result", result(op), operand(op, 0));
+  if (ir_is(op, STELE_OP_ACTIVATION))
+    expect_function(c, op);
+  else
+    expect_same(c, op, "b", operand(op, 1), operand(op, 0));
+}
+
+static void check_last_token(ir_checker *c, MlirOperation op) {
+  shape x = operand(op, 0), out = result(op);
+  expect_tokens(c, op, "x", x.tokens, c->lanes * c->width);
+  expect_tokens(c, op, "the result", out.tokens, c->lanes);
+  expect_columns(c, op, "the result", out.columns, x.columns);
+}
+
+static void check_argmax(ir_checker *c, MlirOperation op) {
+  expect_tokens(c, op, "the result", result(op).tokens, operand(op, 0).tokens);
+  expect_columns(c, op, "logits", operand(op, 0).columns, c->vocab);
+}
+
+static void check_output_token(ir_checker *c, MlirOperation op) {
+  c->output_count++;
+  if (c->step_output != STELE_OUTPUT_TOKEN)
+    ir_fault(c, op, "the step's output is '%s'", ir_name(IR_OUTPUTS, c->step_output));
+  expect_tokens(c, op, "token", operand(op, 0).tokens,
+                c->step_kind == STELE_STEP_VERIFY ? c->lanes * c->width : c->lanes);
+}
+
+static void check_hidden(ir_checker *c, MlirOperation op) {
+  int64_t index = ir_int(op, "index", -1);
+  if (index < 0 || index > c->layers)
+    ir_fault(c, op, "hidden state %lld, expected 0 to %lld", (long long)index,
+             (long long)c->layers);
+  else if (c->hidden_seen[index])
+    ir_fault(c, op, "hidden state %lld is left twice", (long long)index);
+  else
+    c->hidden_seen[index] = true;
+}
+
+static void check_output(ir_checker *c, MlirOperation op) {
+  const char *name = ir_string(op, "kind", "");
+  shape value = operand(op, 0);
+  uint32_t kind;
+  c->output_count++;
+  if (!ir_number(IR_OUTPUTS, name, &kind) || kind < STELE_OUTPUT_LAST) {
+    ir_fault(c, op, "kind '%s', expected last, all or hidden", name);
+    return;
+  }
+  if (kind != c->step_output)
+    ir_fault(c, op, "kind '%s', but the step's output is '%s'", name,
+             ir_name(IR_OUTPUTS, c->step_output));
+  if (kind == STELE_OUTPUT_HIDDEN) check_hidden(c, op);
+  expect_tokens(c, op, "value", value.tokens,
+                kind == STELE_OUTPUT_LAST ? c->lanes : c->lanes * c->width);
+  expect_columns(c, op, "value", value.columns, kind == STELE_OUTPUT_HIDDEN ? c->hidden : c->vocab);
+}
+
+/* ---- by kind --------------------------------------------------------------------------- */
+
+void ir_check_op(ir_checker *checker, MlirOperation op, uint32_t kind) {
+  static void (*const checks[STELE_OP_COUNT])(ir_checker *, MlirOperation) = {
+      [STELE_OP_IDS] = check_ids,
+      [STELE_OP_CACHE] = check_cache,
+      [STELE_OP_OUTPUT] = check_output,
+      [STELE_OP_OUTPUT_TOKEN] = check_output_token,
+      [STELE_OP_EMBED] = check_embed,
+      [STELE_OP_RMS_NORM] = check_rms_norm,
+      [STELE_OP_LINEAR] = check_linear,
+      [STELE_OP_ROPE] = check_rope,
+      [STELE_OP_CACHE_UPDATE] = check_cache_update,
+      [STELE_OP_ATTENTION] = check_attention,
+      [STELE_OP_ACTIVATION] = check_element_wise,
+      [STELE_OP_MUL] = check_element_wise,
+      [STELE_OP_ADD] = check_element_wise,
+      [STELE_OP_LAST_TOKEN] = check_last_token,
+      [STELE_OP_ARGMAX] = check_argmax,
+      [STELE_OP_QKV_CACHE] = check_qkv_cache,
+      [STELE_OP_ATTENTION_PARTIAL] = check_attention,
+      [STELE_OP_ATTENTION_COMBINE] = check_attention_combine,
+      [STELE_OP_GATE_UP] = check_gate_up,
+      [STELE_OP_LINEAR_ADD] = check_linear_add,
+      [STELE_OP_LINEAR_ARGMAX] = check_linear,
+      [STELE_OP_PREPARE] = check_prepare,
+      [STELE_OP_CACHE_STORE] = check_cache_store,
+  };
+  check_layer(checker, op);
+  if (checks[kind]) checks[kind](checker, op);
+}
