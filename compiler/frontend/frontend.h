@@ -25,12 +25,13 @@ struct fe_gguf;   /* gguf.h */
  * are contiguous (GGUF's order is turned round when it is read). */
 typedef struct fe_tensor {
   const char *name;
-  uint32_t scheme; /* enum stele_scheme */
+  uint32_t scheme; /* enum stele_scheme; UINT32_MAX: a type that is not supported */
   uint32_t dim_count;
   uint64_t dims[FE_MAX_DIMS];
   const uint8_t *data; /* in the mapped file */
   size_t bytes;
-  bool used; /* a weight of the description names it */
+  bool used;        /* a weight of the description names it */
+  const char *type; /* as the file names it: "BF16", "Q6_K" */
 } fe_tensor;
 
 /* The tensors of one model, sorted by name. */
@@ -51,9 +52,9 @@ typedef enum fe_role {
 } fe_role;
 
 typedef struct fe_weight {
-  const char *name;   /* as in the files: names the weight in IR and artefact */
-  uint32_t role;      /* fe_role */
-  int32_t layer;      /* -1 outside layers */
+  const char *name; /* as in the files: names the weight in IR and artefact */
+  uint32_t role;    /* fe_role */
+  int32_t layer;    /* -1 outside layers */
   uint32_t scheme;
   uint64_t rows, columns; /* vectors: one row */
   const uint8_t *data;    /* rows * row bytes, plain, in the mapped file */
@@ -78,8 +79,8 @@ typedef struct fe_layer {
 } fe_layer;
 
 typedef struct fe_model {
-  base_arena arena;  /* owns all that is below */
-  const char *path;  /* as given */
+  base_arena arena;   /* owns all that is below */
+  const char *path;   /* as given */
   const char *family; /* "llama" */
   const char *name;   /* from the files, or the last part of the path */
 
@@ -88,7 +89,7 @@ typedef struct fe_model {
   uint32_t function;        /* enum stele_function of program.h */
   bool tied;                /* the embedding is also the output matrix */
   double norm_eps, embed_scale, attention_scale, soft_cap, logit_soft_cap;
-  fe_layer *layer;          /* [layers] */
+  fe_layer *layer; /* [layers] */
   fe_rope *ropes;
   uint32_t rope_count;
   uint32_t weight_scheme_class; /* the scheme of most matrix bytes, for people */
@@ -99,8 +100,8 @@ typedef struct fe_model {
 
   int32_t *stop_ids;
   uint32_t stop_count;
-  const char *stop_source; /* "generation_config.json eos_token_id" */
-  int32_t bos_id;          /* -1: none */
+  const char *stop_source;         /* "generation_config.json eos_token_id" */
+  int32_t bos_id;                  /* -1: none */
   const char *generation_defaults; /* JSON text or NULL */
   const char *chat_template;       /* or NULL */
 
@@ -111,6 +112,8 @@ typedef struct fe_model {
 
   base_map *maps; /* files kept mapped */
   uint32_t map_count;
+
+  uint64_t roles; /* a bit per fe_role (1 << role): what every layer, or the model, has */
 } fe_model;
 
 /* The weight of a role in a layer (-1 outside layers), NULL when the model has none. */
@@ -119,22 +122,21 @@ const fe_weight *fe_model_weight(const fe_model *model, fe_role role, int32_t la
 /* Opens a model: a directory (Hugging Face) or a file (GGUF). Checks the whole tensor list before
  * returning: the message lists every missing, unexpected and misshapen tensor. The caller owns
  * *out_model; destroy accepts NULL. */
-stele_status fe_model_open(const char *path, stele_sink *sink, fe_model **out_model)
-    STELE_MUST_USE;
+stele_status fe_model_open(const char *path, stele_sink *sink, fe_model **out_model) STELE_MUST_USE;
 void fe_model_destroy(fe_model *model);
 
 /* The tokenizer blob of an opened model (runtime/text/tokenizer.h), appended to out; nothing is
  * appended when the model has no tokenizer. */
-stele_status fe_tokenizer_blob(const fe_model *model, stele_sink *sink, base_buffer *out)
-    STELE_MUST_USE;
+stele_status fe_tokenizer_blob(const fe_model *model, stele_sink *sink,
+                               base_buffer *out) STELE_MUST_USE;
 
 /* ---- families -------------------------------------------------------------------------- */
 
 /* A family reads its configuration into the dimensions, lists its layers and ropes and says which
  * roles its tensors have. Common fields have common readers (config.h). */
 typedef struct fe_family {
-  const char *name;            /* "llama" */
-  const char *const *hf_types; /* values of model_type, NULL at the end */
+  const char *name;                      /* "llama" */
+  const char *const *hf_types;           /* values of model_type, NULL at the end */
   const char *const *gguf_architectures; /* NULL at the end */
   const char *summary;
   /* Fills the dimensions, ropes and layers from a configuration (already brought to one form for

@@ -1,1 +1,0 @@
-#include "frontend/frontend.h"
