@@ -66,7 +66,7 @@ class Case:
 
 # ---- groups ---------------------------------------------------------------------------------
 
-def check_logits(case, artefact, label, prefill):
+def check_logits(case, artefact, label):
     """Last logits of every prompt, all logits and hidden states of p2, logits of every step."""
     checks, arrays, output = case.checks, case.arrays, case.folder / "out.npy"
     for prompt in case.golden["prompts"]:
@@ -105,7 +105,15 @@ def group_matrix(case):
                 for cache in ("dynamic", "static"):
                     case.check_ids(artefact, f"{label} threads {threads} {cache}",
                                    options=("--threads", threads, "--cache-implementation", cache))
-            check_logits(case, artefact, label, prefill)
+            check_logits(case, artefact, label)
+
+
+def group_smoke(case):
+    """A little of everything, for builds in which programs are slow."""
+    for target, options in (("ref", ("--target", "ref")), ("cpu", ())):
+        artefact = case.compile(case.model, "smoke", *options, "--prefill", 16)
+        case.check_ids(artefact, target, case.golden["prompts"][1:3])
+        check_logits(case, artefact, target)
 
 
 def group_forms(case):

@@ -48,8 +48,8 @@ int main(int argc, char **argv) {
       .struct_bytes = sizeof options,
       .lanes = 1,
       .threads = (uint32_t)strtoul(argv[4], NULL, 10),
-      .cache_implementation = strcmp(argv[5], "static") == 0 ? STELE_CACHE_STATIC
-                                                             : STELE_CACHE_DYNAMIC,
+      .cache_implementation =
+          strcmp(argv[5], "static") == 0 ? STELE_CACHE_STATIC : STELE_CACHE_DYNAMIC,
   };
   stele_sink sink = {0};
   stele_model *model = NULL;
@@ -62,6 +62,7 @@ int main(int argc, char **argv) {
   stele_session_destroy(session);
   stele_model_close(model);
   if (file && fclose(file) != 0) status = STELE_IO;
-  if (status != STELE_OK) fprintf(stderr, "steps: %s: %s\n", stele_status_string(status), sink.text);
+  if (status != STELE_OK)
+    fprintf(stderr, "steps: %s: %s\n", stele_status_string(status), sink.text);
   return status == STELE_OK ? 0 : 1;
 }

@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""Builds stele in every way that is supported and runs all tests.
+
+  release    clang, warnings are errors, all tests
+  sanitize   clang with AddressSanitizer and UndefinedBehaviorSanitizer
+  runtime    gcc, without the compiler and without LLVM
+  fuzz       every fuzz target for a minute
+  readme     the commands that README.md shows
+
+Give names to run only some of them. Times of the whole are printed before the result."""
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FUZZ_SECONDS = 60
+passed = failed = skipped = 0
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def count(good, name, detail=""):
+    global passed, failed
+    if good:
+        passed += 1
+    else:
+        failed += 1
+        say(f"FAILED {name} {detail}".rstrip())
+
+
+def build(name, options, compiler, environment=None):
+    """Configures once and builds build/NAME; False (and a failure counted) when that fails."""
+    folder = ROOT / "build" / name
+    variables = dict(os.environ, CC=compiler, **(environment or {}))
+    steps = [["ninja", "-C", str(folder)]]
+    if not (folder / "build.ninja").exists():
+        steps.insert(0, ["meson", "setup", str(folder), *options])
+    for step in steps:
+        done = subprocess.run(step, cwd=ROOT, env=variables, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, errors="replace")
+        if done.returncode != 0:
+            say(done.stdout[-6000:])
+            count(False, f"build {name}", " ".join(step))
+            return False
+    count("warning:" not in done.stdout, f"build {name}", "has warnings")
+    return True
+
+
+def run_tests(name, arguments=(), environment=None):
+    """Runs Meson's tests of build/NAME and adds each to the sums."""
+    global skipped
+    folder = ROOT / "build" / name
+    log = folder / "meson-logs" / "testlog.json"
+    log.unlink(missing_ok=True)
+    subprocess.run(["meson", "test", "-C", str(folder), "--no-rebuild", "--print-errorlogs",
+                    "--num-processes", str(os.cpu_count() or 1), *arguments],
+                   cwd=ROOT, env=dict(os.environ, **(environment or {})))
+    if not log.exists():
+        count(False, f"tests of {name}", "did not run")
+        return
+    for line in log.read_text().splitlines():
+        result = json.loads(line)
+        if result["result"] == "SKIP":
+            skipped += 1
+            say(f"skipped: {name}: {result['name']}")
+        else:
+            count(result["result"] in ("OK", "EXPECTEDFAIL"), f"{name}: {result['name']}",
+                  result["result"])
+
+
+def part_release():
+    if build("release", ["-Dwerror=true"], "clang-22"):
+        run_tests("release")
+
+
+def part_sanitize():
+    suppressions = ROOT / "tests" / "leaks.txt"
+    environment = {
+        "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:allocator_may_return_null=1",
+        "LSAN_OPTIONS": f"suppressions={suppressions}:print_suppressions=0",
+        "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+    }
+    options = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dwerror=true",
+               "-Dbuildtype=debugoptimized"]
+    if build("sanitize", options, "clang-22", environment):
+        run_tests("sanitize", ["--timeout-multiplier", "4", "--no-suite", "slow",
+                               "--no-suite", "rules"], environment)
+
+
+def part_runtime():
+    if build("runtime", ["-Dcompiler=disabled", "-Dwerror=true"], "gcc"):
+        run_tests("runtime", ["--no-suite", "rules"])
+
+
+def fuzz_one(folder, target, corpus):
+    """A target for a minute, beginning with its kept inputs."""
+    seeds = folder / "corpus" / target.name
+    seeds.mkdir(parents=True, exist_ok=True)
+    command = [str(target), f"-max_total_time={FUZZ_SECONDS}", "-timeout=10", "-rss_limit_mb=2048",
+               f"-artifact_prefix={folder}/", "-print_final_stats=1", str(seeds)]
+    command += [str(p) for p in (corpus / target.name, corpus) if p.is_dir()][:1]
+    dictionary = corpus / f"{target.name}.dict"
+    if dictionary.exists():
+        command.append(f"-dict={dictionary}")
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace")
+    return target.name, done.returncode, done.stdout
+
+
+def part_fuzz():
+    if not build("fuzz", ["-Dfuzz=true", "-Db_sanitize=address,undefined", "-Db_lundef=false",
+                          "-Dbuildtype=debugoptimized"], "clang-22"):
+        return
+    folder = ROOT / "build" / "fuzz"
+    targets = [t for t in sorted((folder / "tests" / "fuzz").glob("fuzz_*"))
+               if t.is_file() and os.access(t, os.X_OK)]
+    count(bool(targets), "fuzz", "has no targets")
+    with concurrent.futures.ThreadPoolExecutor(max(1, min(2, os.cpu_count() or 1))) as pool:
+        jobs = [pool.submit(fuzz_one, folder, t, ROOT / "tests" / "fuzz" / "seeds")
+                for t in targets]
+        for job in concurrent.futures.as_completed(jobs):
+            name, code, text = job.result()
+            count(code == 0, f"fuzz {name}", text[-3000:] if code else "")
+
+
+def readme_commands():
+    """Lines of README.md's shell blocks, with a leading '$ ' dropped."""
+    text = (ROOT / "README.md").read_text()
+    for block in re.findall(r"```sh\n(.*?)```", text, re.S):
+        for line in block.splitlines():
+            line = line.strip().removeprefix("$ ")
+            if line and not line.startswith("#"):
+                yield line
+
+
+def part_readme():
+    for line in readme_commands():
+        if line.split()[0] == "tools/check":
+            continue  # that is this very run
+        done = subprocess.run(["bash", "-euo", "pipefail", "-c", line], cwd=ROOT,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace")
+        count(done.returncode == 0, f"README: {line}", done.stdout[-3000:])
+
+
+PARTS = {"release": part_release, "sanitize": part_sanitize, "runtime": part_runtime,
+         "fuzz": part_fuzz, "readme": part_readme}
+
+
+def main():
+    names = sys.argv[1:] or list(PARTS)
+    unknown = [n for n in names if n not in PARTS]
+    if unknown:
+        say(f"check: unknown part '{unknown[0]}': expected some of {', '.join(PARTS)}")
+        return 2
+    times = []
+    for name in names:
+        say(f"== {name}")
+        start = time.monotonic()
+        PARTS[name]()
+        times.append(f"{name} {time.monotonic() - start:.0f} s")
+    say("times: " + ", ".join(times) + (f"; {skipped} skipped" if skipped else ""))
+    say(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+sys.exit(main())
