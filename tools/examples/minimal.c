@@ -1,7 +1,5 @@
 /* Decodes from an artefact with artifact.h alone: no libstele, one worker, one lane.
- *
  *     minimal ./model.so 20 1 15043 3186     20 ids after the prompt 1 15043 3186
- *
  * The cache is the simplest one: every group's pages for a full lane, page e of a table is e. */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -17,7 +15,7 @@ static int fail(const char *what) { return fprintf(stderr, "minimal: %s\n", what
 
 static uint64_t machine_features(void) {
   uint64_t bits = 0;
-#if defined(__x86_64__)
+#ifdef __x86_64__
   if (__builtin_cpu_supports("x86-64-v3")) bits |= STELE_FEATURE_AVX2;
   if (__builtin_cpu_supports("x86-64-v4")) bits |= STELE_FEATURE_AVX512;
   if (__builtin_cpu_supports("avx512vnni")) bits |= STELE_FEATURE_VNNI;
@@ -54,9 +52,8 @@ static const uint8_t *map_file(const char *path, stele_trailer *trailer) {
   const uint8_t *file = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
   if (file == MAP_FAILED) return NULL;
   memcpy(trailer, file + st.st_size - sizeof *trailer, sizeof *trailer);
-  if (memcmp(trailer->magic, STELE_ARTIFACT_MAGIC, 8) != 0 || trailer->abi != STELE_ARTIFACT_ABI)
-    return NULL;
-  return trailer->weights_offset ? file : NULL;
+  int good = memcmp(trailer->magic, STELE_ARTIFACT_MAGIC, 8) == 0;
+  return good && trailer->abi == STELE_ARTIFACT_ABI && trailer->weights_offset ? file : NULL;
 }
 
 int main(int argc, char **argv) {
@@ -65,9 +62,9 @@ int main(int argc, char **argv) {
   const uint8_t *file = map_file(argv[1], &trailer);
   if (!file) return fail("not an artefact of this version with its weights inside");
   void *code = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
-  stele_artifact_query_function query = NULL;
-  if (code) *(void **)&query = dlsym(code, STELE_ARTIFACT_QUERY);
-  const stele_artifact *a = query ? query(STELE_ARTIFACT_ABI) : NULL;
+  stele_artifact_query_function query;
+  if (!code || !(*(void **)&query = dlsym(code, STELE_ARTIFACT_QUERY))) return fail(dlerror());
+  const stele_artifact *a = query(STELE_ARTIFACT_ABI);
   const stele_step *step = a ? find_step(a) : NULL;
   if (!step || !is_simple(a)) return fail("it asks for more than this machine or example has");
   const int32_t **tables = calloc(a->group_count, sizeof *tables);
@@ -76,10 +73,9 @@ int main(int argc, char **argv) {
     int32_t *table = calloc(a->groups[g].table_entries, sizeof *table);
     for (uint32_t e = 0; e < a->groups[g].table_entries; e++) table[e] = (int32_t)e;
     tables[g] = table;
-  }
-  for (uint32_t layer = 0; layer < a->layers; layer++) {
-    const stele_group *g = &a->groups[a->layer_group[layer]];
-    pages[layer] = aligned_alloc(64, g->table_entries * g->page_bytes);
+    for (uint32_t layer = 0; layer < a->layers; layer++)
+      if (a->layer_group[layer] == g)
+        pages[layer] = aligned_alloc(64, a->groups[g].table_entries * a->groups[g].page_bytes);
   }
   int32_t id = 0, position = 0, valid = 1, first = 0, block = 0, next = 0;
   int count = atoi(argv[2]), prompt = argc - 3;
