@@ -24,23 +24,23 @@ typedef struct text_tokenizer text_tokenizer;
 /* Compiles tokenizer.json (config: tokenizer_config.json, may be NULL) into a blob. The texts are
  * untrusted. */
 stele_status text_blob_from_json(const char *json, size_t bytes, const char *config,
-                                 size_t config_bytes, stele_sink *sink, base_buffer *out_blob)
-    STELE_MUST_USE;
+                                 size_t config_bytes, stele_sink *sink,
+                                 base_buffer *out_blob) STELE_MUST_USE;
 
 /* What a GGUF file says of its tokenizer (keys tokenizer.ggml.*); arrays are borrowed. */
 typedef struct text_gguf_source {
-  const char *model;           /* tokenizer.ggml.model: "gpt2", "llama" ... */
-  const char *pre;             /* tokenizer.ggml.pre: "smollm", "llama-bpe", "qwen2", ... or NULL */
+  const char *model; /* tokenizer.ggml.model: "gpt2", "llama" ... */
+  const char *pre;   /* tokenizer.ggml.pre: "smollm", "llama-bpe", "qwen2", ... or NULL */
   uint32_t token_count;
   const char *const *tokens;   /* [token_count] not zero-terminated */
   const uint64_t *token_bytes; /* [token_count] */
   const int32_t *token_types;  /* [token_count] or NULL: 1 normal, 3 control, 4 user-defined ... */
   const float *scores;         /* [token_count] or NULL */
   uint64_t merge_count;
-  const char *const *merges;   /* "left right" */
+  const char *const *merges; /* "left right" */
   const uint64_t *merge_bytes;
-  int32_t bos_id, eos_id;      /* -1: none */
-  int32_t add_bos, add_eos;    /* 0, 1, or -1: not said */
+  int32_t bos_id, eos_id;   /* -1: none */
+  int32_t add_bos, add_eos; /* 0, 1, or -1: not said */
 } text_gguf_source;
 stele_status text_blob_from_gguf(const text_gguf_source *source, stele_sink *sink,
                                  base_buffer *out_blob) STELE_MUST_USE;
@@ -57,11 +57,10 @@ uint32_t text_tokenizer_vocab(const text_tokenizer *tokenizer);
 /* As stele_tokenize and stele_detokenize, and the same ids as Hugging Face's tokenizers library.
  * Input that is not UTF-8 is read as U+FFFD per ill-formed byte. */
 stele_status text_encode(const text_tokenizer *tokenizer, const char *text, size_t bytes,
-                         bool special, stele_sink *sink, int32_t **out_ids, size_t *out_count)
-    STELE_MUST_USE;
+                         bool special, stele_sink *sink, int32_t **out_ids,
+                         size_t *out_count) STELE_MUST_USE;
 stele_status text_decode(const text_tokenizer *tokenizer, const int32_t *ids, size_t count,
-                         bool skip_special, stele_sink *sink, base_buffer *out_text)
-    STELE_MUST_USE;
+                         bool skip_special, stele_sink *sink, base_buffer *out_text) STELE_MUST_USE;
 
 /* ---- streaming ------------------------------------------------------------------------- */
 
@@ -71,7 +70,7 @@ stele_status text_stream_create(const text_tokenizer *tokenizer, bool skip_speci
 void text_stream_destroy(text_stream *stream);
 stele_status text_stream_put(text_stream *stream, int32_t id, const char **out_text,
                              size_t *out_bytes) STELE_MUST_USE;
-stele_status text_stream_end(text_stream *stream, const char **out_text, size_t *out_bytes)
-    STELE_MUST_USE;
+stele_status text_stream_end(text_stream *stream, const char **out_text,
+                             size_t *out_bytes) STELE_MUST_USE;
 
 #endif
