@@ -1,0 +1,95 @@
+/* prepare (lowering; trivial: every change of activations is an op of its own)
+ * requires: the scheduled level, after stage
+ * ensures:  every linear op (linear, linear_add, linear_argmax, gate_up, qkv_cache) has
+ *           `activation`, the scheme in which its weights meet its input; norms and quantisation
+ *           are either left to the reader, which repeats them in each worker (few tokens), or are
+ *           one prepare op that all readers of the value share
+ * gone:     norm attributes of linear ops with many tokens
+ *
+ * Activations are 8 bit where the target wants it, the compile isn't --precise, and all matrices
+ * of the op are quantised with whole blocks of columns. A gate_up whose readers all take its
+ * result in 8 bit and do nothing else to it writes it so. */
+#include <string.h>
+
+#include "internal.h"
+
+static const char *const matrix_names[] = {"weight", "gate", "up", "q", "k", "v", NULL};
+
+static const char *scheme_name(uint32_t scheme) { return scheme == STELE_Q8_0 ? "q8_0" : "f32"; }
+
+static stele_status decide(pass_step *step, MlirOperation op, void *data) {
+  if (!pass_is_linear(ir_kind(op))) return STELE_OK;
+  bool quantise = step->context->traits.quantise_activations && !step->context->precise;
+  for (const char *const *name = matrix_names; *name; name++) {
+    const pass_weight *weight;
+    BASE_TRY(pass_weight_of(step->context, data, op, *name, true, &weight));
+    if (weight &&
+        (!weights_scheme_is_quantised(weight->scheme) || weight->columns % PASS_Q8_BLOCK != 0))
+      quantise = false;
+  }
+  ir_set_string(op, "activation", scheme_name(quantise ? STELE_Q8_0 : STELE_F32));
+  return STELE_OK;
+}
+
+/* Writes a gate_up's result in 8 bit when no reader wants it otherwise. */
+static stele_status decide_result(pass_step *step, MlirOperation op, void *data) {
+  (void)step, (void)data;
+  if (!ir_is(op, STELE_OP_GATE_UP) || pass_columns(op) % PASS_Q8_BLOCK != 0) return STELE_OK;
+  uint32_t readers = 0;
+  for (MlirOpOperand use = mlirValueGetFirstUse(pass_result(op)); !mlirOpOperandIsNull(use);
+       use = mlirOpOperandGetNextUse(use), readers++) {
+    MlirOperation reader = mlirOpOperandGetOwner(use);
+    if (mlirOpOperandGetOperandNumber(use) != 0 || !pass_is_linear(ir_kind(reader)) ||
+        ir_has(reader, "norm") || pass_activation(reader) != STELE_Q8_0)
+      return STELE_OK;
+  }
+  if (readers) ir_set_string(op, "result", scheme_name(STELE_Q8_0));
+  return STELE_OK;
+}
+
+/* A prepare op that does to the value what op wants, made for an earlier reader. */
+static MlirOperation find_shared(MlirOperation op) {
+  MlirValue x = pass_operand(op, 0);
+  for (MlirOpOperand use = mlirValueGetFirstUse(x); !mlirOpOperandIsNull(use);
+       use = mlirOpOperandGetNextUse(use)) {
+    MlirOperation other = mlirOpOperandGetOwner(use);
+    if (ir_is(other, STELE_OP_PREPARE) && pass_same(other, op, "norm") &&
+        pass_same(other, op, "eps") && pass_same(other, op, "activation") &&
+        mlirOperationIsBeforeInBlock(other, op))
+      return other;
+  }
+  return pass_null();
+}
+
+static MlirOperation create_prepare(MlirOperation op) {
+  MlirValue x = pass_operand(op, 0);
+  int64_t tokens, columns;
+  ir_shape(x, &tokens, &columns);
+  ir_builder builder = ir_builder_before(op);
+  MlirOperation made = ir_create(&builder, STELE_OP_PREPARE, &x, 1, tokens, columns);
+  const char *const names[] = {"layer", "norm", "eps", "activation", NULL};
+  pass_copy(made, op, names);
+  return made;
+}
+
+static stele_status separate(pass_step *step, MlirOperation op, void *data) {
+  const bool *trivial = data;
+  bool inline_fits = pass_tokens(op) <= step->context->traits.inline_prologue_tokens;
+  if (!pass_is_linear(ir_kind(op)) || !pass_has_prologue(op) || ir_int(op, "combine", 0) ||
+      (inline_fits && !*trivial))
+    return STELE_OK;
+  MlirOperation prepare = find_shared(op);
+  if (pass_is_null(prepare)) prepare = create_prepare(op);
+  mlirOperationSetOperand(op, 0, pass_result(prepare));
+  ir_remove(op, "norm");
+  ir_remove(op, "eps");
+  return STELE_OK;
+}
+
+stele_status pass_prepare(pass_context *context, bool trivial) {
+  pass_weights weights;
+  BASE_TRY(pass_weights_load(context, &weights));
+  BASE_TRY(pass_ops(context, decide, &weights));
+  if (!trivial) BASE_TRY(pass_ops(context, decide_result, NULL));
+  return pass_ops(context, separate, &trivial);
+}
