@@ -1,0 +1,2 @@
+// An op with no module around it.
+"decode.model"() {family = "llama"} : () -> ()

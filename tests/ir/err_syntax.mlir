@@ -1,0 +1,4 @@
+// Text that MLIR can't read.
+module {
+  "decode.model"() {family = "llama"
+}
