@@ -1,0 +1,247 @@
+/* The inner loops: a panel of 16 packed rows times a few tokens.
+ *
+ * Every (row, token) has one accumulator and adds in the order of the columns (float products) or
+ * of the blocks (integer products: the sum within a block is exact), whatever the number of tokens
+ * at once, so a token's result does not depend on its neighbours.
+ * The layouts are drawn in ../layout.c. */
+#ifndef CPU_PANEL_H
+#define CPU_PANEL_H
+
+#include "call.h"
+
+#define PREFETCH_AHEAD 4096
+
+#if defined(__AVX512F__)
+#define TOKENS_AT_ONCE 8
+#else
+#define TOKENS_AT_ONCE 4
+#endif
+_Static_assert(TOKENS_AT_ONCE <= CPU_MAX_TOKENS, "frames are sized for CPU_MAX_TOKENS");
+
+INLINE size_t block_bytes(uint32_t scheme) {
+  switch (scheme) {
+    case STELE_Q8_0:
+      return CPU_PANEL * (32 + 2);
+    case STELE_Q4_0:
+      return CPU_PANEL * (16 + 2);
+    default:
+      return CPU_PANEL * (16 + 4); /* q4_1 */
+  }
+}
+INLINE size_t panel_bytes(uint32_t scheme, uint32_t columns) {
+  switch (scheme) {
+    case STELE_F32:
+      return (size_t)columns * CPU_PANEL * 4;
+    case STELE_F16:
+    case STELE_BF16:
+      return (size_t)columns * CPU_PANEL * 2;
+    default:
+      return columns / CPU_BLOCK * block_bytes(scheme);
+  }
+}
+INLINE bool is_float(uint32_t scheme) { return scheme <= STELE_BF16; }
+
+/* Tokens per pass over a panel: the smallest power of two that holds all, up to what registers
+ * allow. A last pass with fewer tokens repeats one. */
+INLINE int pass_tokens(const cpu_shape *s) {
+  int n = 1;
+  while (n < TOKENS_AT_ONCE && (uint32_t)n < s->tokens) n *= 2;
+  return n;
+}
+
+/* ---- float weights ------------------------------------------------------------------------- */
+
+INLINE vf load_weights(uint32_t scheme, const uint8_t *w) {
+  if (scheme == STELE_F32) return load_f(w);
+  return scheme == STELE_F16 ? from_f16(load_h(w)) : from_bf16(load_h(w));
+}
+
+/* Number k of a token, whatever the scheme. */
+INLINE float activation(rows x, const uint8_t *row, uint32_t k) {
+  if (x.scheme == STELE_F32) return load_f32(row + k * 4);
+  return (float)(int8_t)row[k] * load_f32(row + x.columns + k / CPU_BLOCK * 4);
+}
+
+/* y[p * nt + t] for np panels; each panel is a stream of its own. */
+INLINE void float_panels(uint32_t scheme, rows x, const uint8_t *const *w, const int np,
+                         const uint8_t *const *x_rows, const int nt, vf *y) {
+  const size_t step = CPU_PANEL * (scheme == STELE_F32 ? 4 : 2);
+  vf sum[4 * CPU_MAX_TOKENS];
+#pragma clang loop unroll(full)
+  for (int i = 0; i < np * nt; i++) sum[i] = (vf){0};
+#pragma clang loop vectorize(disable) unroll_count(4)
+  for (uint32_t k = 0; k < x.columns; k++) {
+#pragma clang loop unroll(full)
+    for (int p = 0; p < np; p++) {
+      const uint8_t *at = w[p] + k * step;
+      if (step == 64 || k % 2 == 0) prefetch(at + PREFETCH_AHEAD);
+      vf weights = load_weights(scheme, at);
+#pragma clang loop unroll(full)
+      for (int t = 0; t < nt; t++)
+        sum[p * nt + t] = fma_f(weights, splat(activation(x, x_rows[t], k)), sum[p * nt + t]);
+    }
+  }
+#pragma clang loop unroll(full)
+  for (int i = 0; i < np * nt; i++) y[i] = sum[i];
+}
+
+/* ---- quantised weights, float activations -------------------------------------------------- */
+
+/* A block's 32 columns one after another, decoded exactly as the format says: d q, d (q - 8),
+ * d q + m. */
+INLINE void decoded_panel(uint32_t scheme, rows x, const uint8_t *w, const uint8_t *const *x_rows,
+                          const int nt, vf *y) {
+  const int groups = scheme == STELE_Q8_0 ? 8 : 4, halves = scheme == STELE_Q8_0 ? 1 : 2;
+  vf sum[CPU_MAX_TOKENS];
+#pragma clang loop unroll(full)
+  for (int t = 0; t < nt; t++) sum[t] = (vf){0};
+  for (uint32_t b = 0; b < x.columns / CPU_BLOCK; b++) {
+    const uint8_t *scales = w + groups * 64;
+    vf d = from_f16(load_h(scales));
+    vf m = scheme == STELE_Q4_1 ? from_f16(load_h(scales + 32)) : (vf){0};
+#pragma clang loop unroll(disable) vectorize(disable)
+    for (int g = 0; g < groups * halves; g++) {
+      vi four = (vi)load_b(w + g % groups * 64) >> (g / groups * 4);
+      uint32_t k = b * CPU_BLOCK + (uint32_t)g * 4;
+      prefetch(w + g * 64 + PREFETCH_AHEAD);
+#pragma clang loop unroll(full)
+      for (int i = 0; i < 4; i++) {
+        vi q = scheme == STELE_Q8_0 ? four << (24 - 8 * i) >> 24 : (four >> (8 * i)) & 15;
+        if (scheme == STELE_Q4_0) q = q - 8;
+        vf weights = to_float(q) * d;
+        if (scheme == STELE_Q4_1) weights = weights + m;
+#pragma clang loop unroll(full)
+        for (int t = 0; t < nt; t++)
+          sum[t] = fma_f(weights, splat(activation(x, x_rows[t], k + (uint32_t)i)), sum[t]);
+      }
+    }
+    w += block_bytes(scheme);
+  }
+#pragma clang loop unroll(full)
+  for (int t = 0; t < nt; t++) y[t] = sum[t];
+}
+
+/* ---- quantised weights, quantised activations ---------------------------------------------- */
+
+/* 4 bit: sum over blocks of d_w d_x (q_w . q_x) + m_w s_x, where q4_0 has m_w = -8 d_w. */
+INLINE void four_bit_panel(uint32_t scheme, uint32_t columns, const uint8_t *w,
+                           const uint8_t *const *x_rows, const int nt, vf *y) {
+  const uint32_t blocks = columns / CPU_BLOCK;
+  vf sum[CPU_MAX_TOKENS];
+#pragma clang loop unroll(full)
+  for (int t = 0; t < nt; t++) sum[t] = (vf){0};
+#pragma clang loop unroll(disable) vectorize(disable)
+  for (uint32_t b = 0; b < blocks; b++, w += block_bytes(scheme)) {
+    dot_u4 dot[CPU_MAX_TOKENS];
+#pragma clang loop unroll(full)
+    for (int t = 0; t < nt; t++) dot[t] = (dot_u4){0};
+#pragma clang loop unroll(full)
+    for (int g = 0; g < 4; g++) {
+      prefetch(w + g * 64 + PREFETCH_AHEAD);
+      vb both = load_b(w + g * 64);
+      vb low = both & 15, high = (vb)((vs)both >> 4) & 15;
+#pragma clang loop unroll(full)
+      for (int t = 0; t < nt; t++) {
+        const uint8_t *q = x_rows[t] + b * CPU_BLOCK + g * 4;
+        dot[t] = dot_u4_add(dot[t], low, load_i32(q));
+        dot[t] = dot_u4_add(dot[t], high, load_i32(q + 16));
+      }
+    }
+    vf d = from_f16(load_h(w + 256));
+    vf m = scheme == STELE_Q4_1 ? from_f16(load_h(w + 288)) : d * -8.0f;
+#pragma clang loop unroll(full)
+    for (int t = 0; t < nt; t++) {
+      const uint8_t *scales = x_rows[t] + columns + b * 4;
+      vf exact = to_float(dot_u4_end(dot[t]));
+      sum[t] = fma_f(exact * load_f32(scales), d, sum[t]);
+      sum[t] = fma_f(m, splat(load_f32(scales + blocks * 4)), sum[t]);
+    }
+  }
+#pragma clang loop unroll(full)
+  for (int t = 0; t < nt; t++) y[t] = sum[t];
+}
+
+/* The sum of a block's bytes, from s = d * sum rounded once: |sum| < 2^12, so s / d is within a
+ * few units in the last place of it. d = 0 gives any number, which then is multiplied by d. */
+INLINE int32_t block_sum(float s, float d) {
+  union {
+    float f;
+    int32_t i;
+  } u = {s / d + ROUND_MAGIC};
+  return u.i - 0x4b400000;
+}
+
+/* 8 bit: sum over blocks of d_w d_x (q_w . q_x). */
+INLINE void eight_bit_panel(uint32_t columns, const uint8_t *w, const uint8_t *const *x_rows,
+                            const int nt, vf *y) {
+  const uint32_t blocks = columns / CPU_BLOCK;
+  vf sum[CPU_MAX_TOKENS];
+#pragma clang loop unroll(full)
+  for (int t = 0; t < nt; t++) sum[t] = (vf){0};
+#pragma clang loop unroll(disable) vectorize(disable)
+  for (uint32_t b = 0; b < blocks; b++, w += block_bytes(STELE_Q8_0)) {
+    dot_s8 dot[CPU_MAX_TOKENS];
+#pragma clang loop unroll(full)
+    for (int t = 0; t < nt; t++) {
+      const uint8_t *scales = x_rows[t] + columns + b * 4;
+      dot[t] = dot_s8_begin(
+          DOT_S8_NEEDS_SUM ? block_sum(load_f32(scales + blocks * 4), load_f32(scales)) : 0);
+    }
+#pragma clang loop unroll(full)
+    for (int g = 0; g < 8; g++) {
+      prefetch(w + g * 64 + PREFETCH_AHEAD);
+      vb weights = load_b(w + g * 64);
+#pragma clang loop unroll(full)
+      for (int t = 0; t < nt; t++)
+        dot[t] = dot_s8_add(dot[t], weights, load_i32(x_rows[t] + b * CPU_BLOCK + g * 4));
+    }
+    vf d = from_f16(load_h(w + 512));
+#pragma clang loop unroll(full)
+    for (int t = 0; t < nt; t++) {
+      float dx = load_f32(x_rows[t] + columns + b * 4);
+      sum[t] = fma_f(to_float(dot_s8_end(dot[t])) * dx, d, sum[t]);
+    }
+  }
+#pragma clang loop unroll(full)
+  for (int t = 0; t < nt; t++) y[t] = sum[t];
+}
+
+/* ---- any of them --------------------------------------------------------------------------- */
+
+/* Panels per call: float weights alone do not keep the adders busy with one. */
+INLINE int panels_at_once(uint32_t scheme, int nt) { return is_float(scheme) && nt == 1 ? 4 : 1; }
+
+/* y[p * nt + t]: panels first .. first + np - 1 of a matrix (past the last one: the last again)
+ * times the tokens x_rows[nt]. */
+INLINE void multiply(const cpu_matrix *m, const uint8_t *w, rows x, uint32_t first, const int np,
+                     const uint8_t *const *x_rows, const int nt, vf *y) {
+  const size_t stride = panel_bytes(m->scheme, m->columns);
+  const uint32_t last = (m->rows - 1) / CPU_PANEL;
+  const uint8_t *panels[4];
+  for (int p = 0; p < np; p++)
+    panels[p] = w + (first + (uint32_t)p < last ? first + (uint32_t)p : last) * stride;
+  if (is_float(m->scheme))
+    float_panels(m->scheme, x, panels, np, x_rows, nt, y);
+  else if (x.scheme == STELE_F32)
+    decoded_panel(m->scheme, x, panels[0], x_rows, nt, y);
+  else if (m->scheme == STELE_Q8_0)
+    eight_bit_panel(m->columns, panels[0], x_rows, nt, y);
+  else
+    four_bit_panel(m->scheme, m->columns, panels[0], x_rows, nt, y);
+}
+
+/* The tokens of one pass: list[at .. at + nt), the last one again past the end. */
+INLINE void take_rows(rows x, const uint32_t *list, uint32_t at, uint32_t count, const int nt,
+                      const uint8_t **out_rows) {
+  for (int t = 0; t < nt; t++)
+    out_rows[t] = row_of(x, list[at + (uint32_t)t < count ? at + (uint32_t)t : count - 1]);
+}
+
+/* 16 biases from row `row` on, zeros past the last one. */
+INLINE vf load_bias(const cpu_matrix *m, const float *bias, uint32_t row) {
+  if (m->rows % CPU_PANEL && row + CPU_PANEL > m->rows)
+    return load_f_part(bias + row, m->rows % CPU_PANEL);
+  return load_f(bias + row);
+}
+
+#endif

@@ -1,0 +1,202 @@
+/* What makes and stores keys and values: qkv_cache, rope, cache_update, cache_store. */
+#include "act.h"
+#include "cache.h"
+#include "panel.h"
+
+/* ---- rope ---------------------------------------------------------------------------------- */
+
+/* cosines [rotary / 2], then sines [rotary / 2] of a token's position */
+INLINE const float *rope_row(const call *c, uint32_t row) {
+  const cpu_shape *s = c->s;
+  uint32_t index = row / lane_rows(s) * s->width + row % lane_rows(s);
+  if (!s->rope_fixed) return c->args->rope + s->rope_before + (size_t)index * s->rotary;
+  const float *table = (const float *)(const void *)(c->env->weights + c->place->rope);
+  return table + (size_t)(uint32_t)c->args->positions[index] * s->rotary;
+}
+
+/* Turns the pairs of one head in place: (a, b) -> (a cos - b sin, b cos + a sin). */
+INLINE void rope_head(const call *c, uint32_t row, float *head) {
+  const cpu_shape *s = c->s;
+  const uint32_t half = s->rotary / 2;
+  if (half == 0) return;
+  const float *cosine = rope_row(c, row), *sine = cosine + half;
+  const bool halves = s->pairing == STELE_PAIR_HALVES;
+  float *x = head + s->rope_offset;
+  if (halves && half % LANES == 0) {
+    for (uint32_t i = 0; i < half; i += LANES) {
+      vf a = load_f(x + i), b = load_f(x + half + i);
+      vf cs = load_f(cosine + i), sn = load_f(sine + i);
+      store_f(x + i, a * cs - b * sn);
+      store_f(x + half + i, b * cs + a * sn);
+    }
+    return;
+  }
+  for (uint32_t i = 0; i < half; i++) {
+    float *a = halves ? x + i : x + 2 * i, *b = halves ? a + half : a + 1;
+    float p = *a, q = *b;
+    *a = p * cosine[i] - q * sine[i];
+    *b = q * cosine[i] + p * sine[i];
+  }
+}
+
+/* Norm over one head, in place. */
+INLINE void norm_head(const cpu_shape *s, float *x, const float *w, uint32_t n) {
+  float factor = inverse_rms(x, n, s->head_eps);
+  for (uint32_t i = 0; i + LANES <= n; i += LANES)
+    store_f(x + i, norm_lanes(s, load_f(x + i), factor, load_f(w + i)));
+  const uint32_t tail = n % LANES, at = n - tail;
+  if (tail)
+    store_f_part(x + at,
+                 norm_lanes(s, load_f_part(x + at, tail), factor, load_f_part(w + at, tail)), tail);
+}
+
+/* ---- qkv_cache ----------------------------------------------------------------------------- */
+
+enum { PART_Q, PART_K, PART_V };
+
+/* Bias, norm, rope; then a query goes to the output, a key or value to the cache. */
+INLINE void finish_head(const call *c, uint32_t part, uint32_t head, uint32_t row, float *x) {
+  const cpu_shape *s = c->s;
+  if (part == PART_Q && s->q_norm) norm_head(s, x, vector(c, STELE_W_Q_NORM), s->key_head);
+  if (part == PART_K && s->k_norm) norm_head(s, x, vector(c, STELE_W_K_NORM), s->key_head);
+  if (part != PART_V) rope_head(c, row, x);
+  if (part == PART_Q)
+    copy_floats(row_f(output(c), row) + head * s->key_head, x, s->key_head);
+  else
+    put_token(c, row, head, part == PART_V, x);
+}
+
+/* Panels that hold rows [head * size, (head + 1) * size) times nt tokens, plus bias:
+ * y[t * stride + row - 16 * first panel]. */
+INLINE void multiply_head(const call *c, uint32_t part, const cpu_matrix *m, rows x, uint32_t head,
+                          const uint32_t size, const uint8_t *const *x_rows, const int nt,
+                          float *y) {
+  const uint32_t stride = cpu_head_stride(c->s);
+  const float *bias = vector(c, STELE_W_BIAS_A + (int)part);
+  const int np = panels_at_once(m->scheme, nt);
+  uint32_t first = head * size / CPU_PANEL, last = ((head + 1) * size - 1) / CPU_PANEL;
+#pragma clang loop unroll(disable)
+  for (uint32_t panel = first; panel <= last; panel += (uint32_t)np) {
+    vf lanes[4 * CPU_MAX_TOKENS];
+    multiply(m, weight(c, STELE_W_A + (int)part), x, panel, np, x_rows, nt, lanes);
+    for (int p = 0; p < np && panel + (uint32_t)p <= last; p++)
+      for (int t = 0; t < nt; t++) {
+        vf v = lanes[p * nt + t];
+        uint32_t row = (panel + (uint32_t)p) * CPU_PANEL;
+        if (m->bias) v = v + load_bias(m, bias, row);
+        store_f(y + (uint32_t)t * stride + (row - first * CPU_PANEL), v);
+      }
+  }
+}
+
+/* One head of a part for all tokens. */
+INLINE void make_head(const call *c, uint32_t part, const cpu_matrix *m, rows x, uint32_t head,
+                      const uint32_t size, const uint32_t *list, uint32_t count) {
+  const int nt = pass_tokens(c->s);
+  float *y = (float *)(void *)(c->stack + cpu_stack_extra(c->s));
+  if (part != PART_Q) fill_first_image(c, head, part == PART_V);
+  for (uint32_t at = 0; at < count; at += (uint32_t)nt) {
+    const uint8_t *x_rows[CPU_MAX_TOKENS];
+    take_rows(x, list, at, count, nt, x_rows);
+    multiply_head(c, part, m, x, head, size, x_rows, nt, y);
+    for (int t = 0; t < nt && at + (uint32_t)t < count; t++)
+      finish_head(c, part, head, list[at + (uint32_t)t],
+                  y + (uint32_t)t * cpu_head_stride(c->s) + head * size % CPU_PANEL);
+  }
+}
+
+/* q[T][heads][key_head] = rope(norm(x Q^T + bias)); keys the same, and values without norm and
+ * rope, go to the pages or the stage. Tiles are heads: of q, then k, then v. */
+KERNEL(qkv_cache) {
+  const call *c = CALL;
+  const cpu_shape *s = c->s;
+  const cpu_matrix *q = &s->matrix[0], *k = &s->matrix[1], *v = &s->matrix[2];
+  uint32_t *list, count = list_tokens(c, &list);
+  rows x = matrix_input(c, list, count);
+  span tiles = share(c, s->heads + 2 * s->kv_heads);
+  for (uint32_t tile = tiles.begin; tile < tiles.end; tile++) {
+    if (tile < s->heads)
+      make_head(c, PART_Q, q, x, tile, s->key_head, list, count);
+    else if (tile < s->heads + s->kv_heads)
+      make_head(c, PART_K, k, x, tile - s->heads, s->key_head, list, count);
+    else
+      make_head(c, PART_V, v, x, tile - s->heads - s->kv_heads, s->value_head, list, count);
+  }
+}
+
+/* ---- the same in single steps -------------------------------------------------------------- */
+
+/* x[T][heads][head]: each head turned by the token's position */
+KERNEL(rope) {
+  const call *c = CALL;
+  const cpu_shape *s = c->s;
+  uint32_t *list, count = list_tokens(c, &list);
+  rows in = input(c, 0), out = output(c);
+  span run = share(c, count);
+  for (uint32_t i = run.begin; i < run.end; i++) {
+    float *y = row_f(out, list[i]);
+    __builtin_memmove(y, row_f(in, list[i]), out.columns * sizeof(float));
+    for (uint32_t at = 0; at < out.columns; at += s->head) rope_head(c, list[i], y + at);
+  }
+}
+
+/* k[T][kv_heads][key_head] and v[T][kv_heads][value_head] into the cache; tiles are kv heads */
+KERNEL(cache_update) {
+  const call *c = CALL;
+  const cpu_shape *s = c->s;
+  uint32_t *list, count = list_tokens(c, &list);
+  const float *k = (const float *)(const void *)(env->workspace + place->in[0]);
+  const float *v = (const float *)(const void *)(env->workspace + place->in[1]);
+  span heads = share(c, s->kv_heads);
+  for (uint32_t head = heads.begin; head < heads.end; head++) {
+    fill_first_image(c, head, false);
+    fill_first_image(c, head, true);
+    for (uint32_t i = 0; i < count; i++) {
+      size_t at = (size_t)list[i] * s->kv_heads + head;
+      put_token(c, list[i], head, false, k + at * s->key_head);
+      put_token(c, list[i], head, true, v + at * s->value_head);
+    }
+  }
+}
+
+/* Slots [begin, end) of a head's keys: runs of numbers, one per element and 16 slots. */
+INLINE void copy_keys(const cpu_shape *s, uint8_t *to, const uint8_t *from, uint32_t begin,
+                      uint32_t end) {
+  const uint32_t lanes = key_lanes(s), bytes = scheme_bytes(s->key_scheme);
+  for (uint32_t panel = begin / lanes; panel * lanes < end; panel++) {
+    uint32_t low = panel * lanes < begin ? begin - panel * lanes : 0;
+    uint32_t high = end - panel * lanes < lanes ? end - panel * lanes : lanes;
+    for (uint32_t e = 0; e < s->key_head; e++) {
+      size_t at = (((size_t)panel * s->key_head + e) * lanes + low) * bytes;
+      for (uint32_t i = 0; i < (high - low) * bytes; i++) to[at + i] = from[at + i];
+    }
+  }
+}
+
+/* The valid slots of the stage go to the pages that store_pages names. */
+KERNEL(cache_store) {
+  const call *c = CALL;
+  const cpu_shape *s = c->s;
+  const size_t row = (size_t)s->value_head * scheme_bytes(s->value_scheme);
+  span heads = share(c, s->kv_heads);
+  for (uint32_t lane = 0; lane < s->lanes; lane++) {
+    uint32_t slot = (uint32_t)args->filled[lane], end = slot + (uint32_t)args->valid[lane];
+    for (uint32_t image = 0; slot < end; image++) {
+      uint32_t page = slot / s->page_tokens, begin = slot % s->page_tokens;
+      uint32_t next = (page + 1) * s->page_tokens, stop = next < end ? next : end;
+      uint32_t count = stop - slot;
+      slot = stop;
+      int32_t entry = table_entry(c, args->store_pages, lane, page);
+      if (entry < 0) continue;
+      uint8_t *from = stage_image(c, lane, image), *to = pool_page(c, entry);
+      for (uint32_t head = heads.begin; head < heads.end; head++) {
+        if (count == s->page_tokens)
+          __builtin_memcpy(keys_of(s, to, head), keys_of(s, from, head), key_bytes(s));
+        else
+          copy_keys(s, keys_of(s, to, head), keys_of(s, from, head), begin, begin + count);
+        __builtin_memcpy(values_of(s, to, head) + begin * row,
+                         values_of(s, from, head) + begin * row, count * row);
+      }
+    }
+  }
+}

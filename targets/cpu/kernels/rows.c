@@ -1,0 +1,196 @@
+/* Ops that work token by token: tiles are tokens. T is tokens, n columns. */
+#include "act.h"
+#include "panel.h"
+
+/* ---- embed --------------------------------------------------------------------------------- */
+
+/* 32 numbers of one row of a quantised panel's block, a piece of 4 bytes at a time. */
+INLINE void gather_block(uint32_t scheme, const uint8_t *block, uint32_t lane, float scale,
+                         float *y) {
+  const uint32_t groups = scheme == STELE_Q8_0 ? 8 : 4;
+  const uint8_t *scales = block + groups * 64;
+  vh half = {0};
+  __builtin_memcpy(&half, scales + lane * 2, 2);
+  float d = from_f16(half)[0], m = 0;
+  if (scheme == STELE_Q4_1) {
+    __builtin_memcpy(&half, scales + 32 + lane * 2, 2);
+    m = from_f16(half)[0];
+  }
+  for (uint32_t g = 0; g < groups; g++)
+    for (uint32_t i = 0; i < 4; i++) {
+      uint8_t byte = block[g * 64 + lane * 4 + i];
+      if (scheme == STELE_Q8_0) {
+        y[g * 4 + i] = (float)(int8_t)byte * d * scale;
+        continue;
+      }
+      int32_t low = byte & 15, high = byte >> 4, zero = scheme == STELE_Q4_0 ? 8 : 0;
+      y[g * 4 + i] = ((float)(low - zero) * d + m) * scale;
+      y[g * 4 + 16 + i] = ((float)(high - zero) * d + m) * scale;
+    }
+}
+
+/* Row `row` of a packed matrix. */
+INLINE void gather_row(const cpu_matrix *m, const uint8_t *w, uint32_t row, float scale, float *y) {
+  const uint8_t *panel = w + row / CPU_PANEL * panel_bytes(m->scheme, m->columns);
+  uint32_t lane = row % CPU_PANEL;
+  if (!is_float(m->scheme)) {
+    for (uint32_t b = 0; b < m->columns / CPU_BLOCK; b++)
+      gather_block(m->scheme, panel + b * block_bytes(m->scheme), lane, scale, y + b * CPU_BLOCK);
+    return;
+  }
+  const uint32_t bytes = m->scheme == STELE_F32 ? 4 : 2;
+  for (uint32_t k = 0; k < m->columns; k++) {
+    const uint8_t *at = panel + (k * CPU_PANEL + lane) * bytes;
+    if (m->scheme == STELE_F32) {
+      y[k] = load_f32(at) * scale;
+      continue;
+    }
+    vh half = {0};
+    __builtin_memcpy(&half, at, 2);
+    y[k] = (m->scheme == STELE_F16 ? from_f16(half) : from_bf16(half))[0] * scale;
+  }
+}
+
+/* out[T][n] = scale * W[ids[T]][n]; zeros for an id that no row has */
+KERNEL(embed) {
+  const call *c = CALL;
+  const cpu_shape *s = c->s;
+  uint32_t *list, count = list_tokens(c, &list);
+  rows out = output(c);
+  span run = share(c, count);
+  for (uint32_t i = run.begin; i < run.end; i++) {
+    uint32_t id = (uint32_t)args->ids[list[i]];
+    float *y = row_f(out, list[i]);
+    if (id < s->matrix[0].rows)
+      gather_row(&s->matrix[0], weight(c, STELE_W_A), id, s->scale, y);
+    else
+      __builtin_memset(y, 0, out.columns * sizeof(float));
+  }
+}
+
+/* ---- norms and preparation ----------------------------------------------------------------- */
+
+/* each segment of `head` numbers: out = x / rms(x) * weight[head] */
+KERNEL(rms_norm) {
+  const call *c = CALL;
+  const cpu_shape *s = c->s;
+  uint32_t *list, count = list_tokens(c, &list);
+  rows in = input(c, 0), out = output(c);
+  const float *w = vector(c, STELE_W_NORM);
+  const uint32_t n = s->head, tail = n % LANES;
+  span run = share(c, count);
+  for (uint32_t i = run.begin; i < run.end; i++)
+    for (uint32_t at = 0; at < in.columns; at += n) {
+      const float *x = row_f(in, list[i]) + at;
+      float *y = row_f(out, list[i]) + at, factor = inverse_rms(x, n, s->eps);
+      for (uint32_t e = 0; e + LANES <= n; e += LANES)
+        store_f(y + e, norm_lanes(s, load_f(x + e), factor, load_f(w + e)));
+      if (tail)
+        store_f_part(
+            y + n - tail,
+            norm_lanes(s, load_f_part(x + n - tail, tail), factor, load_f_part(w + n - tail, tail)),
+            tail);
+    }
+}
+
+/* out[T][n] in f32 or q8: norm, merge of attention's parts, or the numbers as they are */
+KERNEL(prepare) {
+  const call *c = CALL;
+  uint32_t *list, count = list_tokens(c, &list);
+  span run = share(c, count);
+  for (uint32_t i = run.begin; i < run.end; i++) prepare_row(c, list[i], output(c));
+}
+
+/* ---- element by element -------------------------------------------------------------------- */
+
+/* out = f(x), a * b or a + b, as the kind says */
+INLINE vf element(const cpu_shape *s, vf a, vf b) {
+  switch (s->kind) {
+    case STELE_OP_ADD:
+      return a + b;
+    case STELE_OP_MUL:
+      return a * b;
+    default:
+      return function_lanes(s->function, a);
+  }
+}
+
+KERNEL(elements) {
+  const call *c = CALL;
+  const cpu_shape *s = c->s;
+  uint32_t *list, count = list_tokens(c, &list);
+  rows out = output(c), a = input_like_output(c, 0), b = a;
+  if (s->kind != STELE_OP_ACTIVATION) b = input_like_output(c, 1);
+  const uint32_t n = out.columns, tail = n % LANES;
+  span run = share(c, count);
+  for (uint32_t i = run.begin; i < run.end; i++) {
+    const float *x = row_f(a, list[i]), *z = row_f(b, list[i]);
+    float *y = row_f(out, list[i]);
+#pragma clang loop unroll(disable)
+    for (uint32_t e = 0; e + LANES <= n; e += LANES)
+      store_f(y + e, element(s, load_f(x + e), load_f(z + e)));
+    if (tail)
+      store_f_part(y + n - tail,
+                   element(s, load_f_part(x + n - tail, tail), load_f_part(z + n - tail, tail)),
+                   tail);
+  }
+}
+
+/* ---- choosing and handing out -------------------------------------------------------------- */
+
+/* out[lane][n] = in[lane][valid - 1][n] */
+KERNEL(last_token) {
+  const call *c = CALL;
+  const cpu_shape *s = c->s;
+  uint32_t *list, count = list_tokens(c, &list);
+  rows out = output(c), in = input_like_output(c, 0);
+  span run = share(c, count);
+  for (uint32_t i = run.begin; i < run.end; i++) {
+    uint32_t lane = list[i], last = lane * s->width + (uint32_t)args->valid[lane] - 1;
+    copy_floats(row_f(out, lane), row_f(in, last), out.columns);
+  }
+}
+
+/* the lowest index among the largest; rows that pad the vocabulary do not count */
+KERNEL(argmax) {
+  const call *c = CALL;
+  const cpu_shape *s = c->s;
+  uint32_t *list, count = list_tokens(c, &list);
+  rows in = input(c, 0);
+  int32_t *out = (int32_t *)(void *)(env->workspace + place->out);
+  const uint32_t n = in.columns < s->vocab ? in.columns : s->vocab;
+  span run = share(c, count);
+  for (uint32_t i = run.begin; i < run.end; i++) {
+    const float *x = row_f(in, list[i]);
+    uint32_t best = 0;
+    for (uint32_t e = 1; e < n; e++)
+      if (x[e] > x[best]) best = e;
+    out[list[i]] = (int32_t)best;
+  }
+}
+
+/* logits [T][vocab], or hidden states [layers + 1][lanes][width][hidden] */
+KERNEL(output) {
+  const call *c = CALL;
+  const cpu_shape *s = c->s;
+  uint32_t *list, count = list_tokens(c, &list);
+  rows in = input(c, 0);
+  span run = share(c, count);
+  for (uint32_t i = run.begin; i < run.end; i++) {
+    const float *x = row_f(in, list[i]);
+    if (s->output_kind == STELE_OUTPUT_HIDDEN) {
+      size_t row = (size_t)place->output_index * s->lanes * s->width + list[i];
+      copy_floats(args->out_hidden + row * s->hidden, x, s->hidden);
+    } else {
+      copy_floats(args->out_logits + (size_t)list[i] * s->vocab, x, s->vocab);
+    }
+  }
+}
+
+KERNEL(output_token) {
+  const call *c = CALL;
+  uint32_t *list, count = list_tokens(c, &list);
+  const int32_t *in = (const int32_t *)(const void *)(env->workspace + place->in[0]);
+  span run = share(c, count);
+  for (uint32_t i = run.begin; i < run.end; i++) args->out_tokens[list[i]] = in[list[i]];
+}

@@ -1,0 +1,266 @@
+/* From the ops of a program to op functions: what of an op is known when code is made goes into its
+ * shape, what differs between ops of one shape (weights, buffers, layer) into its place. Layers and
+ * steps share both wherever they are equal, so code does not grow with the depth of a model. */
+#include <string.h>
+
+#include "cpu/cpu.h"
+#include "weights/weights.h"
+
+/* NULL: declarations and inputs, nothing to do at run time. */
+static const char *const kernel_names[STELE_OP_COUNT] = {
+    [STELE_OP_EMBED] = "embed",
+    [STELE_OP_RMS_NORM] = "rms_norm",
+    [STELE_OP_LINEAR] = "linear",
+    [STELE_OP_ROPE] = "rope",
+    [STELE_OP_CACHE_UPDATE] = "cache_update",
+    [STELE_OP_ATTENTION] = "attention",
+    [STELE_OP_ACTIVATION] = "elements",
+    [STELE_OP_MUL] = "elements",
+    [STELE_OP_ADD] = "elements",
+    [STELE_OP_LAST_TOKEN] = "last_token",
+    [STELE_OP_ARGMAX] = "argmax",
+    [STELE_OP_OUTPUT] = "output",
+    [STELE_OP_OUTPUT_TOKEN] = "output_token",
+    [STELE_OP_QKV_CACHE] = "qkv_cache",
+    [STELE_OP_ATTENTION_PARTIAL] = "attention_partial",
+    [STELE_OP_ATTENTION_COMBINE] = "attention_combine",
+    [STELE_OP_GATE_UP] = "gate_up",
+    [STELE_OP_LINEAR_ADD] = "linear",
+    [STELE_OP_LINEAR_ARGMAX] = "linear_argmax",
+    [STELE_OP_PREPARE] = "prepare",
+    [STELE_OP_CACHE_STORE] = "cache_store",
+};
+
+const char *cpu_kernel_name(uint32_t kind) {
+  return kind < STELE_OP_COUNT ? kernel_names[kind] : NULL;
+}
+
+/* One op on its way into the plan. */
+typedef struct planner {
+  const stele_program *program;
+  const stele_program_step *step;
+  const stele_op *op;
+  stele_sink *sink;
+  cpu_shape *shape;
+  cpu_place *place;
+} planner;
+
+static bool attends(uint32_t kind) {
+  return kind == STELE_OP_QKV_CACHE || kind == STELE_OP_CACHE_UPDATE ||
+         kind == STELE_OP_CACHE_STORE || kind == STELE_OP_ATTENTION ||
+         kind == STELE_OP_ATTENTION_PARTIAL || kind == STELE_OP_ATTENTION_COMBINE;
+}
+static bool turns(uint32_t kind) { return kind == STELE_OP_ROPE || kind == STELE_OP_QKV_CACHE; }
+
+/* ---- weights --------------------------------------------------------------------------- */
+
+static const stele_program_weight *weight_of(const planner *p, unsigned slot) {
+  int32_t index = p->op->weight[slot];
+  return index < 0 ? NULL : stele_program_weights(p->program, (uint64_t)index);
+}
+
+static stele_status plan_matrix(const planner *p, unsigned slot) {
+  const stele_program_weight *w = weight_of(p, slot);
+  if (!w) return STELE_OK;
+  size_t panel;
+  const char *name = stele_program_strings(p->program, w->name);
+  if (w->layout != CPU_LAYOUT_PANELS)
+    return base_fail(p->sink, STELE_INVALID_ARGUMENT,
+                     "target 'cpu': weight '%s' has layout %u, expected %u", name, w->layout,
+                     CPU_LAYOUT_PANELS);
+  if (w->rows == 0 || w->rows > UINT32_MAX - CPU_PANEL || w->columns > UINT32_MAX / 8 ||
+      !cpu_panel_bytes(w->scheme, w->columns, &panel))
+    return base_fail(p->sink, STELE_UNSUPPORTED,
+                     "target 'cpu': weight '%s' of %llu x %llu numbers of scheme %u", name,
+                     (unsigned long long)w->rows, (unsigned long long)w->columns, w->scheme);
+  p->shape->matrix[slot] = (cpu_matrix){w->scheme, (uint32_t)w->rows, (uint32_t)w->columns,
+                                        p->op->weight[STELE_W_BIAS_A + slot] >= 0};
+  return STELE_OK;
+}
+
+static stele_status plan_weights(const planner *p) {
+  for (unsigned slot = STELE_W_A; slot <= STELE_W_C; slot++) BASE_TRY(plan_matrix(p, slot));
+  for (unsigned slot = 0; slot < STELE_W_COUNT; slot++) {
+    const stele_program_weight *w = weight_of(p, slot);
+    if (!w) continue;
+    p->place->weight[slot] = w->offset;
+    if (slot > STELE_W_C && w->scheme != STELE_F32)
+      return base_fail(p->sink, STELE_UNSUPPORTED,
+                       "target 'cpu': vector '%s' has scheme %u, expected float32",
+                       stele_program_strings(p->program, w->name), w->scheme);
+  }
+  p->shape->norm = p->op->weight[STELE_W_NORM] >= 0;
+  p->shape->q_norm = p->op->weight[STELE_W_Q_NORM] >= 0;
+  p->shape->k_norm = p->op->weight[STELE_W_K_NORM] >= 0;
+  return STELE_OK;
+}
+
+/* ---- buffers --------------------------------------------------------------------------- */
+
+static const stele_buffer *buffer_of(const planner *p, int32_t index) {
+  return index < 0 ? NULL : stele_program_buffers(p->program, (uint64_t)index);
+}
+
+static uint64_t offset_of(const stele_buffer *b) { return b ? b->offset : 0; }
+
+static stele_status plan_buffers(const planner *p) {
+  const stele_op *op = p->op;
+  const stele_buffer *in = buffer_of(p, op->in[0]), *out = buffer_of(p, op->out);
+  const stele_buffer *prepared = buffer_of(p, op->prepared);
+  cpu_shape *s = p->shape;
+  if (in) s->in_scheme = in->scheme, s->in_columns = in->columns;
+  if (out) s->out_scheme = out->scheme, s->out_columns = out->columns;
+  s->out_logits = op->out == STELE_BUFFER_LOGITS;
+  if (prepared) {
+    if (prepared->bytes > UINT32_MAX)
+      return base_fail(p->sink, STELE_UNSUPPORTED,
+                       "target 'cpu': a buffer of %llu bytes per worker",
+                       (unsigned long long)prepared->bytes);
+    s->prepared = 1;
+    s->prepared_scheme = prepared->scheme;
+    s->prepared_bytes = (uint32_t)prepared->bytes;
+  }
+  *p->place = (cpu_place){.in = {offset_of(in), offset_of(buffer_of(p, op->in[1]))},
+                          .out = offset_of(out),
+                          .prepared = offset_of(prepared),
+                          .scratch = offset_of(buffer_of(p, op->scratch)),
+                          .stage = offset_of(buffer_of(p, op->stage))};
+  return STELE_OK;
+}
+
+/* ---- cache and rope -------------------------------------------------------------------- */
+
+static bool is_cache_scheme(uint32_t scheme) { return scheme <= STELE_BF16; }
+
+static stele_status plan_group(const planner *p) {
+  const stele_op *op = p->op;
+  bool combines = op->prologue == STELE_PROLOGUE_COMBINE;
+  if (!attends(op->kind) && !combines) return STELE_OK;
+  const stele_group *g = stele_program_groups(p->program, op->group);
+  if (!is_cache_scheme(g->key_scheme) || !is_cache_scheme(g->value_scheme) || g->value_in_key ||
+      g->page_tokens == 0 || g->page_tokens > 64 || g->page_tokens & (g->page_tokens - 1) ||
+      g->kv_heads == 0 || op->heads % g->kv_heads || g->page_bytes > UINT32_MAX ||
+      g->kind == STELE_GROUP_STATE)
+    return base_fail(p->sink, STELE_UNSUPPORTED,
+                     "target 'cpu': cache group %u (kind %u, schemes %u and %u, %u tokens a page, "
+                     "%u of %u heads)",
+                     op->group, g->kind, g->key_scheme, g->value_scheme, g->page_tokens,
+                     g->kv_heads, op->heads);
+  cpu_shape *s = p->shape;
+  s->heads = op->heads;
+  s->kv_heads = g->kv_heads;
+  s->value_head = g->value_head;
+  s->page_tokens = g->page_tokens;
+  s->table_entries = g->table_entries;
+  s->group_kind = g->kind;
+  s->window = g->window;
+  if (!attends(op->kind)) return STELE_OK; /* merging parts needs no more */
+  s->group = op->group;
+  s->key_head = g->key_head;
+  s->key_scheme = g->key_scheme;
+  s->value_scheme = g->value_scheme;
+  s->page_bytes = (uint32_t)g->page_bytes;
+  s->value_offset = (uint32_t)g->value_offset;
+  s->stage_images = (s->width + g->page_tokens - 1) / g->page_tokens + 1;
+  s->mask_words = (p->program->capacity + 63) / 64;
+  p->place->layer = op->layer < 0 ? 0 : (uint32_t)op->layer;
+  return STELE_OK;
+}
+
+static void plan_rope(const planner *p) {
+  const stele_op *op = p->op;
+  if (!turns(op->kind)) return;
+  cpu_shape *s = p->shape;
+  s->rotary = op->rotary;
+  s->rope_offset = op->rope_offset;
+  s->pairing = op->pairing;
+  if (op->rotary == 0) return;
+  const stele_program_rope *rope = stele_program_ropes(p->program, op->rope);
+  s->rope_fixed = rope->weight >= 0;
+  if (rope->weight >= 0)
+    p->place->rope = stele_program_weights(p->program, (uint64_t)rope->weight)->offset;
+  else
+    for (uint32_t i = 0; i < op->rope; i++)
+      s->rope_before += s->lanes * s->width * stele_program_ropes(p->program, i)->rotary;
+}
+
+/* ---- an op ----------------------------------------------------------------------------- */
+
+static stele_status plan_op(const planner *p) {
+  const stele_op *op = p->op;
+  if (op->device != 0)
+    return base_fail(p->sink, STELE_UNSUPPORTED, "target 'cpu': an op for device %u", op->device);
+  cpu_shape *s = p->shape;
+  *s = (cpu_shape){.kind = op->kind,
+                   .lanes = p->step->lanes,
+                   .width = p->step->width,
+                   .tokens = op->tokens,
+                   .tiles = op->tiles,
+                   .tile_rows = op->tile_rows,
+                   .flags = op->flags,
+                   .prologue = op->prologue,
+                   .function = op->function,
+                   .head = op->head,
+                   .vocab = p->program->vocab,
+                   .hidden = p->program->hidden,
+                   .output_kind = op->output_kind,
+                   .eps = op->eps,
+                   .head_eps = op->head_eps,
+                   .scale = op->scale,
+                   .soft_cap = op->soft_cap};
+  BASE_TRY(plan_buffers(p)); /* first: it sets the whole place */
+  BASE_TRY(plan_weights(p));
+  BASE_TRY(plan_group(p));
+  plan_rope(p);
+  p->place->output_index = op->output_index;
+  return STELE_OK;
+}
+
+/* Index of the shape in the plan, added when it is new. */
+static uint32_t intern_shape(cpu_plan *plan, const cpu_shape *shape) {
+  for (uint32_t i = 0; i < plan->shape_count; i++)
+    if (memcmp(&plan->shapes[i], shape, sizeof *shape) == 0) return i;
+  plan->shapes[plan->shape_count] = *shape;
+  return plan->shape_count++;
+}
+
+static uint32_t intern_place(cpu_plan *plan, uint32_t shape, const cpu_place *place) {
+  for (uint32_t i = 0; i < plan->place_count; i++)
+    if (plan->place_shapes[i] == shape && memcmp(&plan->places[i], place, sizeof *place) == 0)
+      return i;
+  plan->place_shapes[plan->place_count] = shape;
+  plan->places[plan->place_count] = *place;
+  return plan->place_count++;
+}
+
+static stele_status plan_step(cpu_plan *plan, const stele_program *program,
+                              const stele_program_step *step, stele_sink *sink) {
+  for (uint32_t i = 0; i < step->op_count; i++) {
+    uint32_t index = step->first_op + i;
+    const stele_op *op = stele_program_ops(program, index);
+    plan->ops[index] = (cpu_planned){CPU_NO_OP, CPU_NO_OP};
+    if (!cpu_kernel_name(op->kind)) continue;
+    cpu_shape shape;
+    cpu_place place;
+    planner p = {program, step, op, sink, &shape, &place};
+    BASE_TRY(plan_op(&p));
+    uint32_t at = intern_shape(plan, &shape);
+    plan->ops[index] = (cpu_planned){at, intern_place(plan, at, &place)};
+  }
+  return STELE_OK;
+}
+
+stele_status cpu_plan_make(const stele_program *program, base_arena *arena, stele_sink *sink,
+                           cpu_plan *out_plan) {
+  size_t ops = program->ops.count ? program->ops.count : 1;
+  cpu_plan plan = {.shapes = base_arena_alloc(arena, ops, sizeof(cpu_shape)),
+                   .places = base_arena_alloc(arena, ops, sizeof(cpu_place)),
+                   .place_shapes = base_arena_alloc(arena, ops, sizeof(uint32_t)),
+                   .ops = base_arena_alloc(arena, ops, sizeof(cpu_planned))};
+  if (!plan.shapes || !plan.places || !plan.place_shapes || !plan.ops)
+    return base_fail(sink, STELE_OUT_OF_MEMORY, "out of memory");
+  for (uint64_t s = 0; s < program->steps.count; s++)
+    BASE_TRY(plan_step(&plan, program, stele_program_steps(program, s), sink));
+  *out_plan = plan;
+  return STELE_OK;
+}
