@@ -145,6 +145,7 @@ static stele_status add_metadata(writer *w) {
   pair_u32(w, key(w, "attention.value_length"), m->value_head);
   pair_f32(w, key(w, "attention.layer_norm_rms_epsilon"), m->norm_eps);
   pair_u32(w, key(w, "vocab_size"), m->vocab);
+  pair_string(w, "tokenizer.ggml.model", "none");
   if (m->stop_count) pair_u32(w, "tokenizer.ggml.eos_token_id", (uint32_t)m->stop_ids[0]);
   if (m->bos_id >= 0) pair_u32(w, "tokenizer.ggml.bos_token_id", (uint32_t)m->bos_id);
   return add_rope(w);
