@@ -1,0 +1,211 @@
+/* The conformance suite's command:
+ *   cts --target cpu --cpu x86-64-v3 [--precise] [--filter TEXT] [--list] [--verbose]
+ * runs every case by the reference interpreter and by the target with 1, 2 and 3 workers; the
+ * runs of the target must give the same bits, and agree with the reference. Without --target it
+ * checks that every op that programs execute has a row. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "build.h"
+#include "ref/interpret.h"
+#include "table.h"
+#include "weights/weights.h"
+
+typedef struct cts {
+  const stele_target *target;
+  void *self;
+  stele_target_traits traits;
+  bool precise, list, verbose;
+  const char *filter;
+  uint32_t run, failed;
+} cts;
+
+static const char *const mode_names[CTS_MODE_COUNT] = {"f32",       "f32-norm", "f32-combine", "q8",
+                                                       "q8-inline", "q8-norm",  "q8-combine"};
+
+/* Whether the program of this case can exist, and whether the target would be given it. */
+static bool exists(const cts *cts, const cts_row *row, uint32_t scheme, cts_mode mode) {
+  const cts_shape *s = &row->shape;
+  bool quantised = weights_scheme_is_quantised(scheme);
+  if (cts_mode_quantises(mode) && !quantised) return false;
+  if (quantised && s->columns % 32 != 0) return false;
+  if (!quantised || !s->modes) return true;
+  if (strcmp(cts->target->name, "ref") == 0) return true; /* takes both */
+  bool wants = cts->traits.quantise_activations && !cts->precise;
+  return cts_mode_quantises(mode) == wants;
+}
+
+static uint64_t seed_of(const char *name) { /* FNV-1a */
+  uint64_t h = 14695981039346656037u;
+  for (; *name; name++) h = (h ^ (uint8_t)*name) * 1099511628211u;
+  return h;
+}
+
+static void describe(cts_program *p, const cts_row *row) {
+  const cts_shape *s = &row->shape;
+  int n = snprintf(p->name, sizeof p->name, "%s/%s", row->op, row->name);
+  if (s->schemes)
+    n += snprintf(p->name + n, sizeof p->name - (size_t)n, "/%s",
+                  weights_scheme_get(p->scheme)->name);
+  if (s->modes) n += snprintf(p->name + n, sizeof p->name - (size_t)n, "/%s", mode_names[p->mode]);
+  if (s->cache_schemes)
+    snprintf(p->name + n, sizeof p->name - (size_t)n, "/cache-%s",
+             weights_scheme_get(p->cache_scheme)->name);
+}
+
+/* By the interpreter, called directly on plain weights. */
+static stele_status run_reference(const cts_program *p, base_arena *arena, stele_sink *sink,
+                                  cts_call *out) {
+  cts_built built;
+  BASE_TRY(cts_finish(p, NULL, NULL, sink, &built));
+  BASE_TRY(cts_call_create(p, built.program, arena, out));
+  out->env.weights = built.weights;
+  ref_step(built.program, 0, &out->env, &out->args, 0, 1);
+  return STELE_OK;
+}
+
+static stele_status run_target(const cts *cts, const cts_program *p, base_arena *arena,
+                               const cts_call *expected, stele_sink *sink) {
+  cts_built built;
+  cts_code code;
+  cts_call calls[CTS_WORKERS];
+  stele_status status = STELE_OK;
+  BASE_TRY(cts_finish(p, cts->target, cts->self, sink, &built));
+  BASE_TRY(cts_code_load(cts->target, cts->self, built.program, sink, &code));
+  for (uint32_t i = 0; i < CTS_WORKERS && status == STELE_OK; i++) {
+    status = cts_call_create(p, built.program, arena, &calls[i]);
+    if (status != STELE_OK) break;
+    calls[i].env.weights = built.weights;
+    cts_call_run(&calls[i], code.step, i + 1);
+    if (!cts_compare(p, i ? &calls[0] : expected, &calls[i], i != 0, sink)) {
+      if (i) base_sink_add(sink, "  with %u workers, against 1", i + 1);
+      status = STELE_FAILED;
+    }
+  }
+  cts_code_unload(&code);
+  return status;
+}
+
+static void run_case(cts *cts, const cts_row *row, uint32_t scheme, cts_mode mode,
+                     uint32_t cache_scheme) {
+  base_arena arena = {0};
+  cts_program *p = base_arena_alloc(&arena, 1, sizeof *p);
+  if (!p) exit(2);
+  const cts_shape *s = &row->shape;
+  p->arena = &arena;
+  p->traits = &cts->traits;
+  p->shape = s;
+  p->scheme = scheme;
+  p->mode = mode;
+  p->cache_scheme = cache_scheme;
+  describe(p, row);
+  if (!cts->filter || strstr(p->name, cts->filter)) {
+    stele_sink sink = {{0}};
+    cts_call expected;
+    if (cts->list || cts->verbose) printf("%s\n", p->name);
+    fflush(stdout);
+    p->seed = seed_of(p->name);
+    p->step =
+        (stele_program_step){.lanes = s->lanes ? s->lanes : 1, .width = s->width ? s->width : 1};
+    p->step.kind = p->step.width > 1 ? STELE_STEP_PREFILL : STELE_STEP_DECODE;
+    p->vocab = p->hidden = 64;
+    p->capacity = s->capacity ? s->capacity : 64;
+    cts->run++;
+    if (!cts->list) {
+      row->build(p, s);
+      stele_status status = run_reference(p, &arena, &sink, &expected);
+      if (status == STELE_OK) status = run_target(cts, p, &arena, &expected, &sink);
+      if (status != STELE_OK) {
+        cts->failed++;
+        printf("FAILED %s: %s\n", p->name, sink.text);
+      }
+    }
+  }
+  base_arena_deinit(&arena);
+}
+
+static void run_row(cts *cts, const cts_row *row) {
+  uint32_t schemes = row->shape.schemes ? row->shape.schemes : 1;
+  uint32_t modes = row->shape.modes ? row->shape.modes : 1;
+  uint32_t caches = row->shape.cache_schemes ? row->shape.cache_schemes : 1;
+  for (uint32_t scheme = 0; scheme < WEIGHTS_SCHEME_COUNT; scheme++)
+    for (uint32_t mode = 0; mode < CTS_MODE_COUNT; mode++)
+      for (uint32_t cache = 0; cache < WEIGHTS_SCHEME_COUNT; cache++)
+        if (schemes >> scheme & 1 && modes >> mode & 1 && caches >> cache & 1 &&
+            exists(cts, row, scheme, (cts_mode)mode))
+          run_case(cts, row, scheme, (cts_mode)mode, cache);
+}
+
+/* Every op with operands is executed by programs; `ids` and `cache` are read where they are. */
+static int check_coverage(void) {
+  static const char *const operands[] = {
+#define OP(name, mnemonic, first, last, operands, ...) operands,
+#include "stele/ops.def"
+#undef OP
+  };
+  static const char *const names[] = {
+#define OP(name, mnemonic, ...) mnemonic,
+#include "stele/ops.def"
+#undef OP
+  };
+  int missing = 0;
+  for (uint32_t kind = 0; kind < STELE_OP_COUNT; kind++) {
+    bool found = operands[kind][0] == 0 && kind != STELE_OP_EMBED;
+    for (size_t i = 0; i < cts_row_count && !found; i++) found = cts_rows[i].kind == kind;
+    if (!found) printf("op '%s' has no row in cts.def\n", names[kind]);
+    missing += !found;
+  }
+  return missing ? 1 : 0;
+}
+
+static int run_all(cts *cts, const char *cpu) {
+  stele_sink sink = {{0}};
+  stele_target_options options = {
+      .struct_bytes = sizeof options, .cpu = cpu, .precise = cts->precise};
+  if (cts->target->create(&options, &sink, &cts->self) != STELE_OK) {
+    fprintf(stderr, "cts: %s\n", sink.text);
+    return 2;
+  }
+  cts->target->traits(cts->self, &cts->traits);
+  for (size_t i = 0; i < cts_row_count; i++) run_row(cts, &cts_rows[i]);
+  cts->target->destroy(cts->self);
+  if (!cts->list) printf("%u cases, %u failed\n", cts->run, cts->failed);
+  return cts->failed ? 1 : 0;
+}
+
+int main(int argc, char **argv) {
+  static const struct option options[] = {{"target", required_argument, NULL, 't'},
+                                          {"cpu", required_argument, NULL, 'c'},
+                                          {"filter", required_argument, NULL, 'f'},
+                                          {"precise", no_argument, NULL, 'p'},
+                                          {"list", no_argument, NULL, 'l'},
+                                          {"verbose", no_argument, NULL, 'v'},
+                                          {NULL, 0, NULL, 0}};
+  cts cts = {0};
+  const char *cpu = "native", *name = NULL;
+  for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+    if (c == 't')
+      name = optarg;
+    else if (c == 'c')
+      cpu = optarg;
+    else if (c == 'f')
+      cts.filter = optarg;
+    else if (c == 'p')
+      cts.precise = true;
+    else if (c == 'l')
+      cts.list = true;
+    else if (c == 'v')
+      cts.verbose = true;
+    else
+      return 2;
+  }
+  if (!name) return check_coverage();
+  cts.target = tgt_find(name);
+  if (!cts.target) {
+    fprintf(stderr, "cts: no target '%s'\n", name);
+    return 2;
+  }
+  return run_all(&cts, cpu);
+}
