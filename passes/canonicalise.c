@@ -34,13 +34,37 @@ static void erase(pass_step *step, MlirOperation op) {
   ir_erase(op);
 }
 
-/* Moves one last_token before the op it reads, if that op allows it. Leaves the new last_tokens,
- * one for each operand of that op, in out_parts; returns how many. */
-static uint32_t hoist_once(pass_step *step, MlirOperation last, MlirOperation out_parts[2]) {
-  MlirOperation passed = pass_source(last, 0);
+/* The last_tokens that are yet to be moved. */
+typedef struct pending {
+  MlirOperation *ops;
+  uint32_t count;
+} pending;
+
+static bool only_last_tokens_read(MlirValue value) {
+  for (MlirOpOperand use = mlirValueGetFirstUse(value); !mlirOpOperandIsNull(use);
+       use = mlirOpOperandGetNextUse(use))
+    if (!ir_is(mlirOpOperandGetOwner(use), STELE_OP_LAST_TOKEN)) return false;
+  return true;
+}
+
+/* Replaces all last_tokens of a value. */
+static void replace_last_tokens(pass_step *step, pending *queue, MlirValue whole, MlirValue rows) {
+  MlirOpOperand use;
+  while (!mlirOpOperandIsNull(use = mlirValueGetFirstUse(whole))) {
+    MlirOperation last = mlirOpOperandGetOwner(use);
+    mlirValueReplaceAllUsesOfWith(pass_result(last), rows);
+    for (uint32_t i = 0; i < queue->count; i++)
+      if (mlirOperationEqual(queue->ops[i], last)) queue->ops[i] = pass_null();
+    erase(step, last);
+  }
+}
+
+/* Moves the last_tokens that read an op's result before that op, where it allows it: one new
+ * last_token for each of its operands joins the queue. */
+static void hoist_over(pass_step *step, MlirOperation passed, pending *queue) {
   if (pass_is_null(passed) || !is_token_wise(ir_kind(passed)) ||
-      ir_uses(pass_operand(last, 0)) != 1)
-    return 0;
+      !only_last_tokens_read(pass_result(passed)))
+    return;
   ir_builder builder = ir_builder_before(passed);
   MlirValue operands[2];
   uint32_t count = (uint32_t)mlirOperationGetNumOperands(passed);
@@ -48,30 +72,29 @@ static uint32_t hoist_once(pass_step *step, MlirOperation last, MlirOperation ou
     int64_t tokens, columns;
     MlirValue whole = pass_operand(passed, i);
     ir_shape(whole, &tokens, &columns);
-    out_parts[i] = ir_create(&builder, STELE_OP_LAST_TOKEN, &whole, 1, step->lanes, columns);
-    ir_copy_attribute(out_parts[i], "layer", passed, "layer");
-    operands[i] = pass_result(out_parts[i]);
+    MlirOperation part = ir_create(&builder, STELE_OP_LAST_TOKEN, &whole, 1, step->lanes, columns);
+    ir_copy_attribute(part, "layer", passed, "layer");
+    operands[i] = pass_result(part);
+    queue->ops[queue->count++] = part;
   }
   MlirOperation made =
       ir_create(&builder, ir_kind(passed), operands, count, step->lanes, pass_columns(passed));
   pass_copy_attributes(made, passed);
-  mlirValueReplaceAllUsesOfWith(pass_result(last), pass_result(made));
-  erase(step, last);
+  replace_last_tokens(step, queue, pass_result(passed), pass_result(made));
   erase(step, passed);
-  return count;
 }
 
 /* Moves last_token as far as it goes. Each move passes one op of the step for good, and adds at
- * most two to those pending. */
+ * most two to the queue. */
 static stele_status hoist(pass_step *step, MlirOperation op) {
-  MlirOperation *pending =
-      base_arena_alloc(step->context->arena, 2 * (size_t)step->count + 2, sizeof *pending);
-  if (!pending) return pass_no_memory(step->context);
-  uint32_t count = 0;
-  pending[count++] = op;
-  while (count) {
-    MlirOperation last = pending[--count];
-    count += hoist_once(step, last, pending + count);
+  pending queue = {.count = 1};
+  queue.ops =
+      base_arena_alloc(step->context->arena, 2 * (size_t)step->count + 2, sizeof *queue.ops);
+  if (!queue.ops) return pass_no_memory(step->context);
+  queue.ops[0] = op;
+  while (queue.count) {
+    MlirOperation last = queue.ops[--queue.count];
+    if (!pass_is_null(last)) hoist_over(step, pass_source(last, 0), &queue);
   }
   return STELE_OK;
 }

@@ -1,0 +1,48 @@
+// Ops that follow each other token by token need none; nor does the linear behind the store of the cache.
+module {
+  "decode.model"() {capacity = 32 : i64, family = "llama", hidden = 32 : i64, layers = 1 : i64, vocab = 48 : i64} : () -> ()
+  "decode.group"() {capacity = 32 : i64, index = 0 : i64, key_head = 16 : i64, key_scheme = "f16", kind = "full", kv_heads = 1 : i64, page_tokens = 16 : i64, value_head = 16 : i64, value_scheme = "f16", window = 0 : i64} : () -> ()
+  "decode.rope_table"() {base = 1.000000e+04 : f64, index = 0 : i64, rotary = 16 : i64, rule = "fixed", weight = "rope.0"} : () -> ()
+  "decode.weight"() {columns = 16 : i64, layout = 0 : i64, name = "rope.0", rows = 32 : i64, scheme = "f32"} : () -> ()
+  "decode.weight"() {columns = 32 : i64, embedding = 1 : i64, layout = 0 : i64, name = "embed", rows = 48 : i64, scheme = "q4_0"} : () -> ()
+  "decode.weight"() {columns = 32 : i64, layout = 0 : i64, name = "0.attn_norm", rows = 1 : i64, scheme = "f32"} : () -> ()
+  "decode.weight"() {columns = 32 : i64, layout = 1 : i64, name = "0.q", rows = 32 : i64, scheme = "q4_0"} : () -> ()
+  "decode.weight"() {columns = 32 : i64, layout = 1 : i64, name = "0.k", rows = 16 : i64, scheme = "q4_0"} : () -> ()
+  "decode.weight"() {columns = 32 : i64, layout = 1 : i64, name = "0.v", rows = 16 : i64, scheme = "q4_0"} : () -> ()
+  "decode.weight"() {columns = 32 : i64, layout = 1 : i64, name = "0.o", rows = 32 : i64, scheme = "q4_0"} : () -> ()
+  "decode.weight"() {columns = 32 : i64, layout = 0 : i64, name = "0.mlp_norm", rows = 1 : i64, scheme = "f32"} : () -> ()
+  "decode.weight"() {columns = 32 : i64, layout = 1 : i64, name = "0.gate", rows = 64 : i64, scheme = "q4_0"} : () -> ()
+  "decode.weight"() {columns = 32 : i64, layout = 1 : i64, name = "0.up", rows = 64 : i64, scheme = "q4_0"} : () -> ()
+  "decode.weight"() {columns = 64 : i64, layout = 1 : i64, name = "0.down", rows = 32 : i64, scheme = "q4_0"} : () -> ()
+  "decode.weight"() {columns = 32 : i64, layout = 0 : i64, name = "norm", rows = 1 : i64, scheme = "f32"} : () -> ()
+  "decode.step"() ({
+    %0 = "decode.ids"() : () -> tensor<8xi32>
+    %1 = "decode.embed"(%0) {scale = 1.000000e+00 : f64, tile_rows = 1 : i64, tiles = 8 : i64, weight = "embed"} : (tensor<8xi32>) -> tensor<8x32xf32>
+    %2 = "decode.prepare"(%1) {activation = "q8_0", eps = 1.000000e-05 : f64, layer = 0 : i64, norm = "0.attn_norm", tile_rows = 1 : i64, tiles = 8 : i64} : (tensor<8x32xf32>) -> tensor<8x32xf32>
+    %3 = "decode.linear"(%2) {activation = "q8_0", layer = 0 : i64, tile_rows = 16 : i64, tiles = 1 : i64, weight = "0.k"} : (tensor<8x32xf32>) -> tensor<8x16xf32>
+    %4 = "decode.linear"(%2) {activation = "q8_0", layer = 0 : i64, tile_rows = 16 : i64, tiles = 1 : i64, weight = "0.v"} : (tensor<8x32xf32>) -> tensor<8x16xf32>
+    %5 = "decode.rope"(%3) {head = 16 : i64, layer = 0 : i64, offset = 0 : i64, pairing = "halves", rotary = 16 : i64, table = 0 : i64, tile_rows = 1 : i64, tiles = 8 : i64} : (tensor<8x16xf32>) -> tensor<8x16xf32>
+    %6 = "decode.cache"() {group = 0 : i64, layer = 0 : i64} : () -> !decode.cache
+    %7 = "decode.cache_update"(%6, %5, %4) {group = 0 : i64, layer = 0 : i64, staged = 1 : i64, tile_rows = 1 : i64, tiles = 1 : i64} : (!decode.cache, tensor<8x16xf32>, tensor<8x16xf32>) -> !decode.cache
+    "decode.cache_store"(%7) {group = 0 : i64, layer = 0 : i64, tile_rows = 1 : i64, tiles = 1 : i64} : (!decode.cache) -> ()
+    "step.end"() : () -> ()
+  }) {kind = "prefill", lanes = 1 : i64, output = "none", width = 8 : i64} : () -> ()
+  "decode.step"() ({
+    %0 = "decode.ids"() : () -> tensor<8xi32>
+    %1 = "decode.embed"(%0) {scale = 1.000000e+00 : f64, tile_rows = 1 : i64, tiles = 8 : i64, weight = "embed"} : (tensor<8xi32>) -> tensor<8x32xf32>
+    %2 = "decode.cache"() {group = 0 : i64, layer = 0 : i64} : () -> !decode.cache
+    %3 = "decode.prepare"(%1) {activation = "q8_0", eps = 1.000000e-05 : f64, layer = 0 : i64, norm = "0.attn_norm", tile_rows = 1 : i64, tiles = 8 : i64} : (tensor<8x32xf32>) -> tensor<8x32xf32>
+    %4:2 = "decode.qkv_cache"(%3, %2) {activation = "q8_0", group = 0 : i64, heads = 2 : i64, k = "0.k", layer = 0 : i64, offset = 0 : i64, pairing = "halves", q = "0.q", rotary = 16 : i64, staged = 1 : i64, table = 0 : i64, tile_rows = 16 : i64, tiles = 4 : i64, v = "0.v"} : (tensor<8x32xf32>, !decode.cache) -> (tensor<8x32xf32>, !decode.cache)
+    %5 = "decode.attention"(%4#0, %4#1) {group = 0 : i64, heads = 2 : i64, layer = 0 : i64, scale = 2.500000e-01 : f64, soft_cap = 0.000000e+00 : f64, tile_rows = 8 : i64, tiles = 1 : i64} : (tensor<8x32xf32>, !decode.cache) -> tensor<8x32xf32>
+    "decode.cache_store"(%4#1) {group = 0 : i64, layer = 0 : i64, tile_rows = 1 : i64, tiles = 1 : i64} : (!decode.cache) -> ()
+    %6 = "decode.prepare"(%5) {activation = "q8_0", layer = 0 : i64, tile_rows = 1 : i64, tiles = 8 : i64} : (tensor<8x32xf32>) -> tensor<8x32xf32>
+    %7 = "decode.linear_add"(%6, %1) {activation = "q8_0", layer = 0 : i64, tile_rows = 16 : i64, tiles = 2 : i64, weight = "0.o"} : (tensor<8x32xf32>, tensor<8x32xf32>) -> tensor<8x32xf32>
+    %8 = "decode.prepare"(%7) {activation = "q8_0", eps = 1.000000e-05 : f64, layer = 0 : i64, norm = "0.mlp_norm", tile_rows = 1 : i64, tiles = 8 : i64} : (tensor<8x32xf32>) -> tensor<8x32xf32>
+    %9 = "decode.gate_up"(%8) {activation = "q8_0", function = "silu", gate = "0.gate", layer = 0 : i64, result = "q8_0", tile_rows = 32 : i64, tiles = 2 : i64, up = "0.up"} : (tensor<8x32xf32>) -> tensor<8x64xf32>
+    %10 = "decode.linear_add"(%9, %7) {activation = "q8_0", layer = 0 : i64, tile_rows = 16 : i64, tiles = 2 : i64, weight = "0.down"} : (tensor<8x64xf32>, tensor<8x32xf32>) -> tensor<8x32xf32>
+    %11 = "decode.prepare"(%10) {activation = "q8_0", eps = 1.000000e-05 : f64, norm = "norm", tile_rows = 1 : i64, tiles = 8 : i64} : (tensor<8x32xf32>) -> tensor<8x32xf32>
+    %12 = "decode.linear"(%11) {activation = "q8_0", tile_rows = 16 : i64, tiles = 3 : i64, weight = "embed"} : (tensor<8x32xf32>) -> tensor<8x48xf32>
+    "decode.output"(%12) {index = 0 : i64, kind = "all", tile_rows = 1 : i64, tiles = 8 : i64} : (tensor<8x48xf32>) -> ()
+    "step.end"() : () -> ()
+  }) {kind = "prefill", lanes = 1 : i64, output = "all", width = 8 : i64} : () -> ()
+}
