@@ -13,6 +13,10 @@
  * time and the same split is made of them. Tokens past a lane's `valid` are never computed, read
  * or written. No sum crosses a tile, so results do not depend on the number of workers.
  *
+ * Barriers stand only where workers would meet each other's tiles. Two ops whose tiles are tokens,
+ * with the same T, are split alike, so none stands between them: token t of each is one worker's.
+ * The same holds for a cache_store right behind its cache_update (kv heads).
+ *
  * Where an op has a layer and env->layer_hook is set, worker 0 calls hook(data, layer, 0) before
  * the layer's first op and hook(data, layer, 1) after its last, each followed by a barrier. */
 #ifndef STELE_PROGRAM_H
