@@ -5,7 +5,7 @@
 #include "base/base.h"
 #include "stele/stele.h"
 
-/* What the text wrappers keep with a model; model_text.c or model_text_none.c defines it. */
+/* What the text wrappers keep with a model (model_text.c). */
 typedef struct model_text model_text;
 
 struct stele_model {
