@@ -1,6 +1,8 @@
 /* The tokenizer blob of a model: its source is collected here, compiled in runtime/text. */
 #include "text/tokenizer.h"
 
+#include <string.h>
+
 #include "frontend/frontend.h"
 #include "frontend/gguf.h"
 
@@ -113,6 +115,7 @@ static stele_status blob_of_gguf(const fe_model *model, base_arena *arena, stele
   source.model = fe_gguf_text(arena, kind);
   source.pre = pre ? fe_gguf_text(arena, pre) : NULL;
   if (!source.model) return bad_key(model, kind->key, "a string", sink);
+  if (strcmp(source.model, "none") == 0 || strcmp(source.model, "no_vocab") == 0) return STELE_OK;
   if (pre && !source.pre) return bad_key(model, pre->key, "a string", sink);
   BASE_TRY(read_tokens(model, arena, sink, &source));
   BASE_TRY(read_types(model, arena, sink, &source));

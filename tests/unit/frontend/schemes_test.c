@@ -1,0 +1,118 @@
+/* Schemes: the table, sizes of rows, decoding to the last bit. */
+#include <math.h>
+#include <string.h>
+
+#include "common.h"
+#include "scheme_blocks.h"
+#include "support/encode.h"
+#include "weights/weights.h"
+
+static void table_is_readable(void **state) {
+  (void)state;
+  uint32_t scheme;
+  for (uint32_t i = 0; i < WEIGHTS_SCHEME_COUNT; i++) {
+    const weights_scheme *s = weights_scheme_get(i);
+    assert_true(weights_scheme_by_name(s->name, &scheme) && scheme == i);
+    if (s->gguf_type >= 0)
+      assert_true(weights_scheme_by_gguf_type((uint32_t)s->gguf_type, &scheme) && scheme == i);
+  }
+  assert_null(weights_scheme_get(WEIGHTS_SCHEME_COUNT));
+  assert_false(weights_scheme_by_name("q6_k", &scheme));
+  assert_false(weights_scheme_by_gguf_type(14, &scheme));
+  assert_string_equal(weights_scheme_get(STELE_Q4_1)->name, "q4_1");
+}
+
+static void rows_have_sizes(void **state) {
+  (void)state;
+  size_t bytes = 7;
+  assert_true(weights_row_bytes(STELE_Q4_0, 64, &bytes) && bytes == 36);
+  assert_true(weights_row_bytes(STELE_BF16, 3, &bytes) && bytes == 6);
+  assert_false(weights_row_bytes(STELE_Q8_0, 33, &bytes));
+  assert_false(weights_row_bytes(STELE_F32, UINT64_MAX / 2, &bytes));
+  assert_false(weights_row_bytes(99, 1, &bytes));
+  assert_int_equal(bytes, 6);
+}
+
+/* Every block from an odd address too: nothing promises alignment. */
+static void blocks_decode_exactly(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+    for (size_t shift = 0; shift < 2; shift++) {
+      uint8_t moved[40];
+      float out[32];
+      memcpy(moved + shift, blocks[i].block, blocks[i].bytes);
+      weights_decode(blocks[i].scheme, moved + shift, 32, out);
+      assert_memory_equal(out, blocks[i].bits, sizeof out);
+    }
+}
+
+/* All halves of both kinds, as base converts them. */
+static void halves_are_those_of_base(void **state) {
+  (void)state;
+  for (uint32_t i = 0; i < 65536; i++) {
+    uint16_t half = (uint16_t)i;
+    float f16, bf16, a = base_f16_to_f32(half), b = base_bf16_to_f32(half);
+    weights_decode(STELE_F16, &half, 1, &f16);
+    weights_decode(STELE_BF16, &half, 1, &bf16);
+    assert_memory_equal(&f16, &a, sizeof a);
+    assert_memory_equal(&bf16, &b, sizeof b);
+  }
+}
+
+static void whole_numbers_and_floats(void **state) {
+  (void)state;
+  const int32_t whole[] = {-3, 0, 16777216};
+  const float exact[] = {1.5f, -0.0f, 3e-41f};
+  float out[3];
+  weights_decode(STELE_I32, whole, 3, out);
+  assert_true(out[0] == -3.0f && out[1] == 0.0f && out[2] == 16777216.0f);
+  weights_decode(STELE_F32, exact, 3, out);
+  assert_memory_equal(out, exact, sizeof out);
+}
+
+static float wave(int i) { return sinf((float)i * 0.7f) * (1.0f + (float)(i % 5)); }
+
+/* What the test encoders write, decoding brings back within half a step of the block. */
+static void encoding_comes_back(void **state) {
+  (void)state;
+  static const struct {
+    uint32_t scheme;
+    float steps; /* in a block's range of values */
+  } cases[] = {{STELE_F32, 1e9f},    {STELE_F16, 2e3f},   {STELE_BF16, 250.0f},
+               {STELE_Q8_0, 250.0f}, {STELE_Q4_0, 14.0f}, {STELE_Q4_1, 14.0f}};
+  float in_numbers[128], out[128];
+  for (int i = 0; i < 128; i++) in_numbers[i] = wave(i);
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    base_buffer bytes = {0};
+    size_t row;
+    test_encode(cases[c].scheme, in_numbers, 128, &bytes);
+    assert_true(weights_row_bytes(cases[c].scheme, 128, &row) && bytes.size == row);
+    weights_decode(cases[c].scheme, bytes.data, 128, out);
+    for (int i = 0; i < 128; i++)
+      assert_true(fabsf(out[i] - in_numbers[i]) <= 10.0f / cases[c].steps);
+    base_buffer_deinit(&bytes);
+  }
+}
+
+static void zeros_stay_zeros(void **state) {
+  (void)state;
+  const float zeros[32] = {0};
+  float out[32];
+  for (uint32_t scheme = STELE_F32; scheme <= STELE_Q4_1; scheme++) {
+    base_buffer bytes = {0};
+    test_encode(scheme, zeros, 32, &bytes);
+    weights_decode(scheme, bytes.data, 32, out);
+    for (int i = 0; i < 32; i++) assert_true(out[i] == 0.0f);
+    base_buffer_deinit(&bytes);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(table_is_readable),        cmocka_unit_test(rows_have_sizes),
+      cmocka_unit_test(blocks_decode_exactly),    cmocka_unit_test(halves_are_those_of_base),
+      cmocka_unit_test(whole_numbers_and_floats), cmocka_unit_test(encoding_comes_back),
+      cmocka_unit_test(zeros_stay_zeros),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
