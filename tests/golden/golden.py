@@ -174,7 +174,7 @@ def group_bf16(case):
 def group_gguf(case):
     """The same weights and tokens through a GGUF file."""
     output = case.folder / "converted.gguf"
-    done = subprocess.run([case.make_model, "--convert", case.model, "-o", output],
+    done = subprocess.run([case.make_model, "--convert", case.model, "--gguf", output],
                           capture_output=True, text=True)
     if not case.checks.equal(done.returncode, 0, f"converting: {done.stderr}"):
         return

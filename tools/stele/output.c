@@ -55,9 +55,7 @@ int cli_finish(const cli_command *command, int code) {
 }
 
 int cli_json_print(const cli_command *command, json_t *value) {
-  char *text =
-      value ? json_dumps(value, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9))
-            : NULL;
+  char *text = value ? json_dumps(value, JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9)) : NULL;
   json_decref(value);
   if (!text) return cli_fail(command, "cannot write JSON: out of memory or text that is not UTF-8");
   puts(text);
