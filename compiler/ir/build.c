@@ -22,11 +22,12 @@ uint32_t ir_steps(const ir_build_options *options, ir_step *out_steps, uint32_t 
   static const uint32_t prefill[] = {STELE_OUTPUT_NONE, STELE_OUTPUT_TOKEN, STELE_OUTPUT_LAST,
                                      STELE_OUTPUT_ALL, STELE_OUTPUT_HIDDEN};
   uint32_t count = 0;
-  for (uint32_t lanes = 1, last = 0; last < options->max_lanes; lanes *= 2) {
+  for (uint64_t lanes = 1; options->max_lanes; lanes *= 2) {
     if (lanes > options->max_lanes) lanes = options->max_lanes;
     for (uint32_t i = 0; i < sizeof decode / sizeof *decode; i++)
-      add_step(out_steps, limit, &count, (ir_step){STELE_STEP_DECODE, lanes, 1, decode[i]});
-    last = lanes;
+      add_step(out_steps, limit, &count,
+               (ir_step){STELE_STEP_DECODE, (uint32_t)lanes, 1, decode[i]});
+    if (lanes == options->max_lanes) break;
   }
   for (uint32_t i = 0; options->prefill_width > 1 && i < sizeof prefill / sizeof *prefill; i++)
     add_step(out_steps, limit, &count,
