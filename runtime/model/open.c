@@ -111,9 +111,11 @@ static stele_status open_model(stele_model *model, const char *path,
                                const stele_model_options *options, stele_sink *sink) {
   struct stat st;
   model->path = realpath(path, NULL);
-  if (!model->path || stat(model->path, &st) != 0)
+  if (!model->path || stat(model->path, &st) != 0) {
+    if (errno == ENOMEM) return out_of_memory(path, sink);
     return base_fail(sink, errno == ENOENT ? STELE_NOT_FOUND : STELE_IO, "cannot open '%s': %s",
                      path, strerror(errno));
+  }
   BASE_TRY(base_map_open(sink, model->path, &model->file));
   BASE_TRY(model_check_file(model->file.data, model->file.size, path, model_host_machine(), sink,
                             &model->trailer));
