@@ -1,0 +1,485 @@
+/* Opening whole models: both formats tell the same, and the tensor list is checked at once. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common.h"
+#include "stele/program.h"
+#include "support/bytes.h"
+#include "support/test_model.h"
+#include "weights/weights.h"
+
+typedef struct fixture {
+  char directory[64], hf[80], gguf[80];
+  test_options options;
+  fe_model *model;
+  stele_sink sink;
+} fixture;
+
+static int set_up(void **state) {
+  fixture *f = calloc(1, sizeof *f);
+  assert_non_null(f);
+  make_directory(f->directory);
+  snprintf(f->hf, sizeof f->hf, "%s/tiny", f->directory);
+  snprintf(f->gguf, sizeof f->gguf, "%s/tiny.gguf", f->directory);
+  f->options = test_options_default();
+  *state = f;
+  return 0;
+}
+
+static int tear_down(void **state) {
+  fixture *f = *state;
+  fe_model_destroy(f->model);
+  remove_directory(f->directory);
+  free(f);
+  return 0;
+}
+
+static void draw(fixture *f) {
+  fe_model_destroy(f->model);
+  f->model = NULL;
+  assert_int_equal(test_model_random(&f->options, &f->sink, &f->model), STELE_OK);
+}
+
+static void save_hf(fixture *f, uint32_t scheme) {
+  stele_status status = test_model_save_hf(&f->options, f->model, scheme, f->hf, &f->sink);
+  if (status != STELE_OK) fail_msg("%s", f->sink.text);
+}
+
+static void save_gguf(fixture *f, uint32_t scheme) {
+  stele_status status = test_model_save_gguf(f->model, scheme, scheme, f->gguf, &f->sink);
+  if (status != STELE_OK) fail_msg("%s", f->sink.text);
+}
+
+static fe_model *open_model(fixture *f, const char *path) {
+  fe_model *model = NULL;
+  if (fe_model_open(path, &f->sink, &model) != STELE_OK) fail_msg("%s", f->sink.text);
+  return model;
+}
+
+static fe_weight *weight(fixture *f, const char *name) {
+  for (uint32_t i = 0; i < f->model->weight_count; i++)
+    if (strcmp(f->model->weights[i].name, name) == 0) return &f->model->weights[i];
+  fail_msg("no weight '%s'", name);
+  return NULL;
+}
+
+static void drop(fixture *f, const char *name) {
+  *weight(f, name) = f->model->weights[--f->model->weight_count];
+}
+
+static void add(fixture *f, const char *name, const char *like) {
+  fe_weight copy = *weight(f, like);
+  copy.name = name;
+  f->model->weights[f->model->weight_count++] = copy;
+}
+
+/* ---- sound models ---------------------------------------------------------------------- */
+
+static void decode(const fe_weight *w, uint64_t row, float *out) {
+  size_t bytes;
+  assert_true(weights_row_bytes(w->scheme, w->columns, &bytes));
+  weights_decode(w->scheme, w->data + row * bytes, w->columns, out);
+}
+
+/* Row r of a matrix of heads, as llama.cpp's converter moves it. */
+static uint64_t moved(uint64_t row, uint32_t head) {
+  uint64_t i = row % head;
+  return row - i + (i < head / 2 ? 2 * i : 2 * (i - head / 2) + 1);
+}
+
+static void expect_same_weights(const fe_model *hf, const fe_model *gguf, bool permuted) {
+  assert_int_equal(hf->weight_count, gguf->weight_count);
+  for (uint32_t i = 0; i < hf->weight_count; i++) {
+    const fe_weight *a = &hf->weights[i];
+    const fe_weight *b = fe_model_weight(gguf, (fe_role)a->role, a->layer);
+    bool turn = permuted && (a->role == FE_Q || a->role == FE_K);
+    bool turn_bias = permuted && (a->role == FE_Q_BIAS || a->role == FE_K_BIAS);
+    float x[512], y[512];
+    assert_true(b && a->rows == b->rows && a->columns == b->columns && a->columns <= 512);
+    for (uint64_t r = 0; r < a->rows; r++) {
+      decode(a, r, x);
+      decode(b, turn ? moved(r, hf->key_head) : r, y);
+      for (uint64_t c = 0; c < a->columns; c++)
+        assert_true(x[c] == y[turn_bias ? moved(c, hf->key_head) : c]);
+    }
+  }
+}
+
+static void expect_same_dimensions(const fe_model *a, const fe_model *b) {
+  assert_string_equal(a->family, b->family);
+  assert_true(a->vocab == b->vocab && a->hidden == b->hidden && a->layers == b->layers);
+  assert_true(a->heads == b->heads && a->kv_heads == b->kv_heads && a->key_head == b->key_head);
+  assert_true(a->value_head == b->value_head && a->intermediate == b->intermediate);
+  assert_true(a->model_positions == b->model_positions && a->function == b->function);
+  assert_true(a->tied == b->tied && a->roles == b->roles);
+  assert_true(a->ropes->base == b->ropes->base && a->ropes->rotary == b->ropes->rotary);
+  for (uint32_t i = 0; i < a->ropes->rotary / 2; i++)
+    assert_true(fabs(a->ropes->inv_freq[i] / b->ropes->inv_freq[i] - 1.0) < 2.5e-7);
+}
+
+static void both_formats_tell_the_same(void **state) {
+  fixture *f = *state;
+  static const struct {
+    const char *family, *rope;
+    bool tied, bias;
+  } cases[] = {
+      {"llama", NULL, false, false},
+      {"llama", "{\"rope_type\":\"linear\",\"factor\":4.0,\"rope_theta\":20000.0}", true, true},
+      {"llama",
+       "{\"rope_type\":\"llama3\",\"factor\":8.0,\"low_freq_factor\":1.0,"
+       "\"high_freq_factor\":4.0,\"original_max_position_embeddings\":64,\"rope_theta\":10000.0}",
+       false, false},
+      {"qwen2", NULL, false, false},
+      {"qwen3", NULL, true, false},
+      {"qwen3", NULL, false, true},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    f->options.family = cases[i].family;
+    f->options.rope = cases[i].rope;
+    f->options.tied = cases[i].tied;
+    f->options.attention_bias = cases[i].bias;
+    f->options.mlp_bias = cases[i].bias && strcmp(cases[i].family, "llama") == 0;
+    draw(f);
+    save_hf(f, STELE_F32);
+    save_gguf(f, STELE_F32);
+    fe_model *hf = open_model(f, f->hf), *gguf = open_model(f, f->gguf);
+    bool llama = strcmp(cases[i].family, "llama") == 0;
+    expect_same_dimensions(hf, gguf);
+    expect_same_weights(hf, gguf, llama);
+    assert_int_equal(gguf->ropes->pairing, llama ? STELE_PAIR_INTERLEAVED : STELE_PAIR_HALVES);
+    assert_int_equal(hf->ropes->pairing, STELE_PAIR_HALVES);
+    fe_model_destroy(hf);
+    fe_model_destroy(gguf);
+  }
+}
+
+static void schemes_stay_as_they_are(void **state) {
+  fixture *f = *state;
+  draw(f);
+  for (uint32_t scheme = STELE_F32; scheme <= STELE_BF16; scheme++) {
+    save_hf(f, scheme);
+    fe_model *model = open_model(f, f->hf);
+    assert_int_equal(fe_model_weight(model, FE_DOWN, 1)->scheme, scheme);
+    assert_int_equal(fe_model_weight(model, FE_FINAL_NORM, -1)->scheme, scheme);
+    assert_int_equal(model->weight_scheme_class, scheme);
+    fe_model_destroy(model);
+  }
+  for (uint32_t scheme = STELE_F32; scheme <= STELE_Q4_1; scheme++) {
+    save_gguf(f, scheme);
+    fe_model *model = open_model(f, f->gguf);
+    assert_int_equal(fe_model_weight(model, FE_DOWN, 1)->scheme, scheme);
+    assert_int_equal(fe_model_weight(model, FE_FINAL_NORM, -1)->scheme, STELE_F32);
+    assert_int_equal(model->weight_scheme_class, scheme);
+    fe_model_destroy(model);
+  }
+}
+
+static void weights_come_in_order(void **state) {
+  fixture *f = *state;
+  draw(f);
+  save_hf(f, STELE_F32);
+  fe_model *model = open_model(f, in(f->directory, "tiny/"));
+  assert_string_equal(model->name, "tiny");
+  assert_string_equal(model->weights[0].name, "model.embed_tokens.weight");
+  assert_string_equal(model->weights[1].name, "model.layers.0.input_layernorm.weight");
+  for (uint32_t i = 2; i + 2 < model->weight_count; i++)
+    assert_true(model->weights[i].layer >= model->weights[i - 1].layer);
+  assert_string_equal(model->weights[model->weight_count - 1].name, "lm_head.weight");
+  assert_null(fe_model_weight(model, FE_Q_BIAS, 0));
+  assert_null(fe_model_weight(model, FE_Q, 2));
+  assert_int_equal(model->layer[1].group_kind, STELE_GROUP_FULL);
+  fe_model_destroy(model);
+}
+
+/* ---- tied and untied ------------------------------------------------------------------- */
+
+static void tied_heads_are_the_embedding(void **state) {
+  fixture *f = *state;
+  f->options.tied = true;
+  draw(f);
+  save_hf(f, STELE_F32);
+  fe_model *model = open_model(f, f->hf);
+  assert_true(model->tied);
+  assert_ptr_equal(fe_model_weight(model, FE_HEAD, -1), fe_model_weight(model, FE_EMBED, -1));
+  fe_model_destroy(model);
+  add(f, "lm_head.weight", "model.embed_tokens.weight"); /* the same bytes once more: fine */
+  save_hf(f, STELE_F32);
+  model = open_model(f, f->hf);
+  assert_string_equal(fe_model_weight(model, FE_HEAD, -1)->name, "model.embed_tokens.weight");
+  fe_model_destroy(model);
+}
+
+static void tied_but_different_is_an_error(void **state) {
+  fixture *f = *state;
+  draw(f);
+  f->options.tied = true; /* the weights were drawn untied */
+  save_hf(f, STELE_F32);
+  expect_open_fails(f->hf, STELE_BAD_FORMAT, &f->sink);
+  EXPECT_WORDS(&f->sink, "'lm_head.weight' differs from 'model.embed_tokens.weight'",
+               "tie_word_embeddings is true");
+}
+
+static void untied_without_head_is_an_error(void **state) {
+  fixture *f = *state;
+  draw(f);
+  drop(f, "lm_head.weight");
+  save_hf(f, STELE_F32);
+  expect_open_fails(f->hf, STELE_BAD_FORMAT, &f->sink);
+  EXPECT_WORDS(&f->sink, "'lm_head.weight' is missing (tie_word_embeddings is false)");
+}
+
+/* ---- the tensor list ------------------------------------------------------------------- */
+
+static void every_wrong_tensor_is_listed(void **state) {
+  fixture *f = *state;
+  draw(f);
+  drop(f, "model.layers.1.mlp.up_proj.weight");
+  drop(f, "model.norm.weight");
+  add(f, "model.layers.7.mlp.up_proj.weight", "model.layers.0.mlp.up_proj.weight");
+  add(f, "model.layers.0.self_attn.q_proj.bias", "model.layers.0.input_layernorm.weight");
+  weight(f, "model.layers.0.self_attn.k_proj.weight")->rows = 16;
+  weight(f, "model.layers.1.input_layernorm.weight")->columns = 32;
+  save_hf(f, STELE_F16);
+  expect_open_fails(f->hf, STELE_BAD_FORMAT, &f->sink);
+  EXPECT_WORDS(&f->sink, "6 tensors", "missing: 2", "not expected: 2", "another shape: 2",
+               "'model.layers.1.mlp.up_proj.weight' is missing", "'model.norm.weight' is missing",
+               "'model.layers.7.mlp.up_proj.weight' is not expected",
+               "'model.layers.0.self_attn.q_proj.bias' is not expected",
+               "'model.layers.0.self_attn.k_proj.weight' has the shape [16, 64], expected [32, 64]",
+               "'model.layers.1.input_layernorm.weight' has the shape [32], expected [64]");
+}
+
+static void biases_are_there_exactly_when_said(void **state) {
+  fixture *f = *state;
+  draw(f);
+  f->options.attention_bias = f->options.mlp_bias = true;
+  save_hf(f, STELE_F32);
+  expect_open_fails(f->hf, STELE_BAD_FORMAT, &f->sink);
+  EXPECT_WORDS(&f->sink, "missing: 14", "'model.layers.1.self_attn.o_proj.bias' is missing",
+               "'model.layers.0.mlp.down_proj.bias' is missing");
+}
+
+static void old_buffers_are_ignored(void **state) {
+  fixture *f = *state;
+  draw(f);
+  add(f, "model.layers.0.self_attn.rotary_emb.inv_freq", "model.norm.weight");
+  save_hf(f, STELE_F32);
+  fe_model_destroy(open_model(f, f->hf));
+}
+
+/* Changes the first occurrence of a text in a file to another of the same length. */
+static void patch(const char *path, const char *from, const char *to) {
+  base_arena arena = {0};
+  stele_sink sink;
+  char *bytes;
+  size_t size;
+  assert_int_equal(base_file_read(&sink, &arena, path, 1 << 24, &bytes, &size), STELE_OK);
+  char *at = memmem(bytes, size, from, strlen(from));
+  assert_non_null(at);
+  memcpy(at, to, strlen(to));
+  assert_int_equal(put_file(path, bytes, size, &sink), STELE_OK);
+  base_arena_deinit(&arena);
+}
+
+static void unsupported_types_are_named(void **state) {
+  fixture *f = *state;
+  draw(f);
+  save_hf(f, STELE_F32);
+  patch(in(f->hf, "model.safetensors"), "\"dtype\":\"F32\",\"shape\":[256,64]",
+        "\"dtype\":\"I32\",\"shape\":[256,64]");
+  patch(in(f->hf, "model.safetensors"), "\"dtype\":\"F32\",\"shape\":[96,64]",
+        "\"dtype\":\"U32\",\"shape\":[96,64]");
+  expect_open_fails(f->hf, STELE_UNSUPPORTED, &f->sink);
+  EXPECT_WORDS(&f->sink, "'I32' of tensor 'model.embed_tokens.weight' is not supported",
+               "'U32' of tensor 'model.layers.0.mlp.gate_proj.weight'", "F32, F16, BF16");
+}
+
+/* Another type for a tensor of one dimension in a GGUF file: its entry is the name, the number of
+ * dimensions, one size, the type. */
+static void retype(const char *path, const char *name, uint8_t type) {
+  base_arena arena = {0};
+  stele_sink sink;
+  char *bytes;
+  size_t size;
+  assert_int_equal(base_file_read(&sink, &arena, path, 1 << 24, &bytes, &size), STELE_OK);
+  char *at = memmem(bytes, size, name, strlen(name));
+  assert_non_null(at);
+  at[strlen(name) + 4 + 8] = (char)type;
+  assert_int_equal(put_file(path, bytes, size, &sink), STELE_OK);
+  base_arena_deinit(&arena);
+}
+
+static void unsupported_gguf_types_are_named(void **state) {
+  fixture *f = *state;
+  draw(f);
+  save_gguf(f, STELE_F32);
+  retype(f->gguf, "blk.0.attn_norm.weight", 8);
+  expect_open_fails(f->gguf, STELE_UNSUPPORTED, &f->sink);
+  EXPECT_WORDS(&f->sink, "'blk.0.attn_norm.weight' is a vector of type Q8_0, expected F32");
+  retype(f->gguf, "blk.0.attn_norm.weight", 14);
+  retype(f->gguf, "blk.1.attn_norm.weight", 14);
+  expect_open_fails(f->gguf, STELE_UNSUPPORTED, &f->sink);
+  EXPECT_WORDS(&f->sink, "the type 'Q6_K' of tensor 'blk.0.attn_norm.weight' and others",
+               "supported: F32, F16, BF16, Q8_0, Q4_0, Q4_1");
+}
+
+/* ---- shards ---------------------------------------------------------------------------- */
+
+/* Writes the even weights into one shard and the odd ones into another, and an index. */
+static void save_shards(fixture *f) {
+  char index[8192] = "{\"metadata\":{},\"weight_map\":{";
+  fe_model all = *f->model, part = all;
+  save_hf(f, STELE_F32);
+  assert_int_equal(remove(in(f->hf, "model.safetensors")), 0);
+  for (uint32_t shard = 0; shard < 2; shard++) {
+    fe_weight some[64];
+    char target[64];
+    part.weights = some;
+    part.weight_count = 0;
+    snprintf(target, sizeof target, "model-0000%u-of-00002.safetensors", shard + 1);
+    for (uint32_t i = shard; i < all.weight_count; i += 2) {
+      size_t at = strlen(index);
+      snprintf(index + at, sizeof index - at, "%s\"%s\":\"%s\"", i ? "," : "", all.weights[i].name,
+               target);
+      some[part.weight_count++] = all.weights[i];
+    }
+    assert_int_equal(test_model_save_hf(&f->options, &part, STELE_F32, f->hf, &f->sink), STELE_OK);
+    assert_int_equal(rename(in(f->hf, "model.safetensors"), in(f->hf, target)), 0);
+  }
+  strcat(index, "}}");
+  write_text(in(f->hf, "model.safetensors.index.json"), index);
+}
+
+static void shards_are_joined(void **state) {
+  fixture *f = *state;
+  draw(f);
+  save_hf(f, STELE_F32);
+  fe_model *whole = open_model(f, f->hf);
+  save_shards(f);
+  fe_model *joined = open_model(f, f->hf);
+  assert_int_equal(joined->map_count, 2);
+  expect_same_weights(whole, joined, false);
+  fe_model_destroy(whole);
+  fe_model_destroy(joined);
+}
+
+static void indices_are_checked(void **state) {
+  fixture *f = *state;
+  draw(f);
+  save_shards(f);
+  const char *index = in(f->hf, "model.safetensors.index.json");
+  patch(index, "model.norm.weight", "model.form.weight");
+  expect_open_fails(f->hf, STELE_BAD_FORMAT, &f->sink);
+  EXPECT_WORDS(&f->sink, "'model.form.weight' is not in the shard", "that the index names",
+               "'model.norm.weight' of the shard");
+  write_text(index, "{\"weight_map\":{\"a\":\"../x\"}}");
+  expect_open_fails(f->hf, STELE_BAD_FORMAT, &f->sink);
+  EXPECT_WORDS(&f->sink, "the shard of tensor 'a' is no file name");
+  write_text(index, "{\"weight_map\":{\"a\":\"x\"}}");
+  expect_open_fails(f->hf, STELE_NOT_FOUND, &f->sink);
+  write_text(index, "{\"weight_map\":[]}");
+  expect_open_fails(f->hf, STELE_BAD_FORMAT, &f->sink);
+  EXPECT_WORDS(&f->sink, "'weight_map' is not an object");
+  write_text(index, "{\"weight_map\":{}}");
+  expect_open_fails(f->hf, STELE_BAD_FORMAT, &f->sink);
+  EXPECT_WORDS(&f->sink, "'model.embed_tokens.weight' is missing");
+  assert_int_equal(remove(index), 0);
+  expect_open_fails(f->hf, STELE_NOT_FOUND, &f->sink);
+  EXPECT_WORDS(&f->sink, "neither 'model.safetensors' nor 'model.safetensors.index.json'");
+}
+
+/* ---- the rest -------------------------------------------------------------------------- */
+
+static void expect_stops(fixture *f, const char *source, uint32_t count, int32_t first) {
+  fe_model *model = open_model(f, f->hf);
+  assert_int_equal(model->stop_count, count);
+  assert_string_equal(model->stop_source, source);
+  assert_int_equal(model->stop_ids[0], first);
+  fe_model_destroy(model);
+}
+
+static void stop_ids_have_an_order(void **state) {
+  fixture *f = *state;
+  draw(f);
+  save_hf(f, STELE_F32);
+  expect_stops(f, "config.json eos_token_id", 1, 2);
+  write_text(in(f->hf, "tokenizer_config.json"),
+             "{\"eos_token\":{\"content\":\"</s>\"},\"added_tokens_decoder\":"
+             "{\"9\":{\"content\":\"</s>\"}}}");
+  expect_stops(f, "config.json eos_token_id", 1, 2);
+  write_text(in(f->hf, "generation_config.json"), "{\"eos_token_id\":[7,2],\"temperature\":0.6}");
+  expect_stops(f, "generation_config.json eos_token_id", 2, 7);
+  write_text(in(f->hf, "generation_config.json"), "{\"eos_token_id\":null}");
+  patch(in(f->hf, "config.json"), "\"eos_token_id\": 2", "\"eos_token_xx\": 2");
+  expect_stops(f, "tokenizer_config.json eos_token", 1, 9);
+  write_text(in(f->hf, "generation_config.json"), "{\"eos_token_id\":256}");
+  expect_open_fails(f->hf, STELE_BAD_FORMAT, &f->sink);
+  EXPECT_WORDS(&f->sink, "generation_config.json", "'eos_token_id' is 256, expected an id from 0");
+  write_text(in(f->hf, "generation_config.json"), "{\"eos_token_id\":\"x\"}");
+  expect_open_fails(f->hf, STELE_BAD_FORMAT, &f->sink);
+  EXPECT_WORDS(&f->sink, "neither a whole number nor a list");
+}
+
+static void texts_are_kept(void **state) {
+  fixture *f = *state;
+  draw(f);
+  save_hf(f, STELE_F32);
+  write_text(in(f->hf, "generation_config.json"), "{\"temperature\":0.6}");
+  write_text(in(f->hf, "tokenizer_config.json"),
+             "{\"chat_template\":[{\"name\":\"tool_use\",\"template\":\"t\"},"
+             "{\"name\":\"default\",\"template\":\"d\"}]}");
+  fe_model *model = open_model(f, f->hf);
+  assert_string_equal(model->generation_defaults, "{\"temperature\":0.6}");
+  assert_string_equal(model->chat_template, "d");
+  assert_null(model->tokenizer_json);
+  assert_int_equal(model->bos_id, 1);
+  fe_model_destroy(model);
+  write_text(in(f->hf, "chat_template.jinja"), "j");
+  write_text(in(f->hf, "tokenizer.json"), "{}");
+  model = open_model(f, f->hf);
+  assert_string_equal(model->chat_template, "j");
+  assert_non_null(strstr(model->tokenizer_json, "tiny/tokenizer.json"));
+  fe_model_destroy(model);
+}
+
+static void what_is_no_model_is_refused(void **state) {
+  fixture *f = *state;
+  expect_open_fails(f->directory, STELE_NOT_FOUND, &f->sink);
+  EXPECT_WORDS(&f->sink, "it has no 'config.json'");
+  expect_open_fails(in(f->directory, "missing"), STELE_NOT_FOUND, &f->sink);
+  write_text(in(f->directory, "text"), "hello");
+  expect_open_fails(in(f->directory, "text"), STELE_BAD_FORMAT, &f->sink);
+  EXPECT_WORDS(&f->sink, "is no GGUF file");
+  write_text(in(f->directory, "config.json"), "{\"model_type\":");
+  expect_open_fails(f->directory, STELE_BAD_FORMAT, &f->sink);
+  EXPECT_WORDS(&f->sink, "config.json': bad JSON at line 1");
+  write_text(in(f->directory, "empty"), "");
+  expect_open_fails(in(f->directory, "empty"), STELE_BAD_FORMAT, &f->sink);
+  fe_model_destroy(NULL);
+}
+
+#define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      WITH_FIXTURE(both_formats_tell_the_same),
+      WITH_FIXTURE(schemes_stay_as_they_are),
+      WITH_FIXTURE(weights_come_in_order),
+      WITH_FIXTURE(tied_heads_are_the_embedding),
+      WITH_FIXTURE(tied_but_different_is_an_error),
+      WITH_FIXTURE(untied_without_head_is_an_error),
+      WITH_FIXTURE(every_wrong_tensor_is_listed),
+      WITH_FIXTURE(biases_are_there_exactly_when_said),
+      WITH_FIXTURE(old_buffers_are_ignored),
+      WITH_FIXTURE(unsupported_types_are_named),
+      WITH_FIXTURE(unsupported_gguf_types_are_named),
+      WITH_FIXTURE(shards_are_joined),
+      WITH_FIXTURE(indices_are_checked),
+      WITH_FIXTURE(stop_ids_have_an_order),
+      WITH_FIXTURE(texts_are_kept),
+      WITH_FIXTURE(what_is_no_model_is_refused),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
