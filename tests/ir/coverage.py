@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """That the golden texts leave nothing out: coverage.py FOLDER SOURCE_ROOT
 
-Every op of ops.def occurs in a NAME.out, and every message of the verifier in a NAME.err."""
+Every op of ops.def occurs in a NAME.out and has a section in IR.md that names its attributes,
+every message of the verifier occurs in a NAME.err, and IR.md's example is example.mlir."""
 import pathlib
 import re
 import sys
@@ -10,6 +11,23 @@ import sys
 def ops(root):
     text = (root / "compiler/include/stele/ops.def").read_text()
     return re.findall(r'^OP\(\w+, "(\w+)"', text, re.M)
+
+
+def undocumented(root):
+    text = (root / "compiler/ir/IR.md").read_text()
+    sections = dict(re.findall(r"^### `(\w+)`\n(.*?)(?=^##|\Z)", text, re.M | re.S))
+    table = (root / "compiler/include/stele/ops.def").read_text()
+    rows = re.findall(r'^OP\(\w+, "(\w+)", \w+, \w+, "[^"]*", "[^"]*", "([^"]*)"', table, re.M)
+    for op, attributes in rows:
+        if op not in sections:
+            yield f"a section for {op} in IR.md"
+        for name in re.findall(r"(\w+):", attributes):
+            if not re.search(rf"`{name}`", sections.get(op, "")):
+                yield f"{op}'s attribute {name} in IR.md"
+    for name in re.findall(r'^ATTRIBUTE\("(\w+):', table, re.M):
+        if f"`{name}`" not in text.split("## Levels")[0]:
+            yield f"the common attribute {name} in IR.md"
+    yield from (f"ops.def's row for {op}" for op in sections.keys() - dict(rows).keys())
 
 
 def messages(root):
@@ -36,10 +54,14 @@ def main():
     out = "".join(p.read_text() for p in sorted(folder.glob("*.out")))
     err = "".join(p.read_text() for p in sorted(folder.glob("*.err")))
     missing = [f"op {op}" for op in ops(root) if f'"decode.{op}"' not in out]
+    missing += undocumented(root)
+    example = (folder / "example.mlir").read_text()
+    if f"```mlir\n{example}```" not in (root / "compiler/ir/IR.md").read_text():
+        missing.append("IR.md's example: it differs from example.mlir")
     found = list(messages(root))
     missing += [f"{name}: {text}" for name, text in found if not pattern(text).search(err)]
     for line in missing:
-        print("no golden text has", line)
+        print("missing:", line)
     print(f"{len(ops(root))} ops, {len(found)} messages, {len(missing)} missing")
     return 1 if missing or len(found) < 50 else 0
 
