@@ -14,7 +14,7 @@
 #define FAKE_HEADS 2u
 #define FAKE_ROTARY 8u
 #define FAKE_HIDDEN 12u
-#define FAKE_MARK "fake config 0001" /* 16 bytes without the zero */
+#define FAKE_MARK "fake configuration 0001" /* 24 bytes with the zero */
 
 /* Lies that an artefact can tell of itself. */
 enum fake_lie {
@@ -36,7 +36,7 @@ enum fake_lie {
 
 /* Patched into the module by the writer. */
 typedef struct fake_config {
-  char mark[16];
+  char mark[24];
   uint32_t seed, vocab, capacity, max_lanes, prefill_width, max_workers;
   uint32_t page_tokens[FAKE_GROUPS];
   uint32_t outputs; /* bits of enum stele_output that prefill and one-lane steps exist for */

@@ -378,7 +378,7 @@ static void large_weights(void **state) {
   config.weights_bytes = 97 * 4;
   uint8_t *bytes = fake_bytes(&config, &size);
   stele_trailer t = fake_trailer(bytes, size);
-  ((fake_config *)memmem(bytes, size, FAKE_MARK, 16))->weights_bytes = weights_bytes;
+  ((fake_config *)memmem(bytes, size, FAKE_MARK, sizeof FAKE_MARK))->weights_bytes = weights_bytes;
   t.weights_bytes = weights_bytes;
   fake_set_trailer(bytes, size, t);
   fake_seal(bytes, size);
