@@ -1,6 +1,6 @@
 /* program_check: whether a program can be trusted. First the block itself, its tables inside it;
- * then each row's indices and sizes; then each op against what program.h says of its kind; last,
- * in program_race.c, whether workers keep out of each other's way. */
+ * then each row's indices and sizes; then each op against what program.h says of its kind (sizes
+ * in program_shapes.c); last, in program_race.c, whether workers keep out of each other's way. */
 #include "program_check.h"
 
 #include <stdio.h>
@@ -294,8 +294,10 @@ static void check_op(program_checker *c, const stele_program_step *step) {
   if (op->activation != STELE_F32 && op->activation != STELE_Q8_0)
     program_fault(c, "activations of scheme %u", op->activation);
   if (!check_indices(c, op) || !check_needs(c, op)) return;
+  uint32_t before = c->faults;
   if (is_matrix_op(op->kind)) check_matrix_op(c, op);
   if (needs_of[op->kind].group || op->prologue == STELE_PROLOGUE_COMBINE) check_heads(c, op);
+  if (c->faults == before) program_check_shapes(c, step, op);
 }
 
 stele_status program_check(const stele_program *program, stele_sink *sink) {

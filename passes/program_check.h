@@ -1,4 +1,4 @@
-/* Shared by the two files of program_check. */
+/* Shared by the files of program_check. */
 #ifndef STELE_PASSES_PROGRAM_CHECK_H
 #define STELE_PASSES_PROGRAM_CHECK_H
 
@@ -13,6 +13,10 @@ typedef struct program_checker {
 
 /* Notes a fault of the op at hand. */
 void program_fault(program_checker *checker, const char *format, ...) STELE_PRINTF(2, 3);
+
+/* Sizes of what an op reads and writes; its indices have been checked. */
+void program_check_shapes(program_checker *checker, const stele_program_step *step,
+                          const stele_op *op);
 
 /* Finds ops of a step that touch memory which other workers may be writing, with no barrier
  * between. The step's ops have been checked. False: no memory. */

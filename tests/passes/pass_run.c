@@ -4,7 +4,8 @@
  *   pass-run [--trivial] [--precise] [--set trait=N] [--print ir|program] PASS[,PASS...] FILE
  *   PASS "all" runs the whole order; "-NAME" in the list leaves NAME out of it.
  *
- * After each pass the verifier runs. Exit code 1 with the message on standard error. */
+ * The verifier runs before the first pass and after each. Exit code 1 with the message on standard
+ * error. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,6 +110,7 @@ static stele_status run_passes(pass_context *context, const options *o) {
     bool skipped = is_listed(o->passes, pass->name, '-');
     bool wanted = is_listed(o->passes, pass->name, 0) || (all && !skipped);
     if (!wanted && !(all && pass->kind == PASS_LOWERING)) continue;
+    if (ran == 0) BASE_TRY(ir_verify(context->module, pass->before, context->sink));
     BASE_TRY(pass->run(context, (o->trivial || skipped) && pass->kind == PASS_LOWERING));
     BASE_TRY(ir_verify(context->module, pass->after, context->sink));
     ran++;
