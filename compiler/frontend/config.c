@@ -88,6 +88,12 @@ static void wrong(const fe_config *config, const char *field, const json_t *valu
   char text[64];
   value_text(value, text);
   fe_config_bad(config, field, "is %s, expected %s", text, expected);
+  config->log->broken = true;
+}
+
+static void missing(const fe_config *config, const char *field) {
+  fe_config_bad(config, field, "is missing");
+  config->log->broken = true;
 }
 
 /* ---- readers --------------------------------------------------------------------------- */
@@ -99,7 +105,7 @@ const json_t *fe_config_get(const fe_config *config, const char *field) {
 uint32_t fe_config_count(const fe_config *config, const char *field, uint32_t fallback) {
   const json_t *value = read_field(config, field);
   if (!value) {
-    if (fallback == FE_REQUIRED) fe_config_bad(config, field, "is missing");
+    if (fallback == FE_REQUIRED) missing(config, field);
     return fallback == FE_REQUIRED ? 1 : fallback;
   }
   if (json_is_integer(value) && json_integer_value(value) > 0 &&
@@ -112,7 +118,7 @@ uint32_t fe_config_count(const fe_config *config, const char *field, uint32_t fa
 double fe_config_number(const fe_config *config, const char *field, double fallback) {
   const json_t *value = read_field(config, field);
   if (!value) {
-    if (fallback < 0) fe_config_bad(config, field, "is missing");
+    if (fallback < 0) missing(config, field);
     return fallback < 0 ? 1.0 : fallback;
   }
   double number = json_number_value(value);
@@ -176,6 +182,7 @@ stele_status fe_config_status(const fe_config *config) {
   }
   if (config->log->failed)
     return base_fail(config->log->sink, STELE_OUT_OF_MEMORY, "'%s': out of memory", config->path);
+  if (config->log->broken) return STELE_BAD_FORMAT;
   return config->log->bad ? STELE_UNSUPPORTED : STELE_OK;
 }
 

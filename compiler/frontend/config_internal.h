@@ -6,8 +6,10 @@
 
 typedef struct fe_config_log {
   stele_sink *sink;
-  json_t *read;     /* a set of field names */
-  bool bad, failed; /* a field is wrong; memory ran out */
+  json_t *read; /* a set of field names */
+  bool bad;     /* a line was added */
+  bool broken;  /* ... about a value that is wrong in itself, not one that we lack */
+  bool failed;  /* memory ran out */
 } fe_config_log;
 
 /* An empty configuration. */

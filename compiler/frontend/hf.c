@@ -65,6 +65,7 @@ static stele_status read_stops(const extras *e, const char *file, const json_t *
   const json_t *value = json_object_get(object, "eos_token_id");
   if (!value || json_is_null(value) || m->stop_count) return STELE_OK;
   size_t count = json_is_array(value) ? json_array_size(value) : 1;
+  if (!count) return STELE_OK;
   m->stop_ids = base_arena_alloc(&m->arena, count, sizeof *m->stop_ids);
   m->stop_source = base_arena_format(&m->arena, "%s eos_token_id", file);
   if (!m->stop_ids || !m->stop_source) return no_memory(e);

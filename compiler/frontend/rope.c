@@ -135,7 +135,7 @@ stele_status fe_rope_read(const fe_config *config, fe_model *model, uint32_t hea
                     .factor = 1.0,
                     .attention_factor = 1.0,
                     .inv_freq = inv_freq};
-  if (head % 2 != 0)
+  if (head % 2 != 0 && fe_config_sound(config))
     fe_config_bad(config, "head_dim", "is %u, but rope turns pairs: expected an even number", head);
   uint32_t turned = fe_config_count(config, "rope_parameters.rotary_dim", head);
   if (turned != head)

@@ -21,8 +21,11 @@ static void check_window(const fe_config *config) {
 }
 
 static stele_status describe(const fe_config *config, fe_model *model, stele_sink *sink) {
-  const fe_decoder_defaults defaults = {
-      .positions = 2048, .theta = 1e4, .eps = 1e-6, .gguf_pairing = STELE_PAIR_INTERLEAVED};
+  bool mistral = strcmp(config->type, "mistral") == 0;
+  const fe_decoder_defaults defaults = {.positions = mistral ? 131072 : 2048,
+                                        .theta = 1e4,
+                                        .eps = 1e-6,
+                                        .gguf_pairing = STELE_PAIR_INTERLEAVED};
   BASE_TRY(fe_decoder_describe(config, model, &defaults, sink));
   fe_decoder_optional(config, model, "attention_bias", ATTENTION_BIASES);
   fe_decoder_optional(config, model, "mlp_bias", MLP_BIASES);

@@ -136,6 +136,20 @@ static void silent_configurations_take_defaults(void **state) {
   done(&r);
 }
 
+/* A number beyond 64 bits anywhere in the file must not turn the others into reals. */
+static void huge_numbers_are_harmless(void **state) {
+  (void)state;
+  reading r = describe("{" LLAMA
+                       ",\"model_max_length\":1000000000000000019884624838656,"
+                       "\"rope_theta\":500000.0,\"rms_norm_eps\":1e-5,"
+                       "\"layer_types\":[\"full_attention\"]}");
+  if (r.status != STELE_OK) fail_msg("%s", r.sink.text);
+  assert_true(r.model->hidden == 64 && r.model->ropes->base == 500000.0);
+  assert_true(r.model->norm_eps == 1e-5);
+  done(&r);
+  expect_fails("{" LLAMA ",\"head_dim\":1000000000000000019884624838656}", "'head_dim' is 1e30");
+}
+
 /* ---- mistakes -------------------------------------------------------------------------- */
 
 static void fields_are_checked(void **state) {
@@ -171,7 +185,7 @@ static void every_mistake_is_listed(void **state) {
       "{\"model_type\":\"llama\",\"hidden_size\":-1,\"num_attention_heads\":4.5,"
       "\"vocab_size\":256,\"hidden_act\":\"tanh\",\"rope_scaling\":{\"type\":\"longrope\","
       "\"factor\":2}}");
-  assert_true(r.status != STELE_OK);
+  assert_int_equal(r.status, STELE_BAD_FORMAT);
   EXPECT_WORDS(&r.sink, "'hidden_size' is -1", "'num_attention_heads' is 4.5",
                "'num_hidden_layers' is missing", "'intermediate_size' is missing",
                "'hidden_act' is \"tanh\"", "'rope_scaling.rope_type' is \"longrope\"");
@@ -326,6 +340,7 @@ int main(void) {
       cmocka_unit_test(old_and_new_form_agree),
       cmocka_unit_test(families_differ_as_they_should),
       cmocka_unit_test(silent_configurations_take_defaults),
+      cmocka_unit_test(huge_numbers_are_harmless),
       cmocka_unit_test(fields_are_checked),
       cmocka_unit_test(every_mistake_is_listed),
       cmocka_unit_test(unknown_mathematics_is_refused),

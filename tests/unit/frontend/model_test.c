@@ -406,11 +406,14 @@ static void stop_ids_have_an_order(void **state) {
   save_hf(f, STELE_F32);
   expect_stops(f, "config.json eos_token_id", 1, 2);
   write_text(in(f->hf, "tokenizer_config.json"),
-             "{\"eos_token\":{\"content\":\"</s>\"},\"added_tokens_decoder\":"
+             "{\"model_max_length\":1000000000000000019884624838656,"
+             "\"eos_token\":{\"content\":\"</s>\"},\"added_tokens_decoder\":"
              "{\"9\":{\"content\":\"</s>\"}}}");
   expect_stops(f, "config.json eos_token_id", 1, 2);
   write_text(in(f->hf, "generation_config.json"), "{\"eos_token_id\":[7,2],\"temperature\":0.6}");
   expect_stops(f, "generation_config.json eos_token_id", 2, 7);
+  write_text(in(f->hf, "generation_config.json"), "{\"eos_token_id\":[]}");
+  expect_stops(f, "config.json eos_token_id", 1, 2);
   write_text(in(f->hf, "generation_config.json"), "{\"eos_token_id\":null}");
   patch(in(f->hf, "config.json"), "\"eos_token_id\": 2", "\"eos_token_xx\": 2");
   expect_stops(f, "tokenizer_config.json eos_token", 1, 9);

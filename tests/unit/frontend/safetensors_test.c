@@ -100,7 +100,7 @@ static void entries_are_checked(void **state) {
   expect_fails(ENTRY("\"F32\"", "[4294967296,4294967296]", "[0,4]"), 4, "overflows");
   expect_fails(ENTRY("\"I64\"", "[4294967296,4294967295]", "[0,4]"), 4, "overflows");
   expect_fails(ENTRY("\"XX\"", "[4294967296,4294967296]", "[0,4]"), 4, "overflows");
-  expect_fails(ENTRY("\"F32\"", "[9223372036854775808]", "[0,4]"), 4, "too big integer");
+  expect_fails(ENTRY("\"F32\"", "[9223372036854775808]", "[0,4]"), 4, "'shape' of tensor 'a'");
 }
 
 static void ranges_are_checked(void **state) {
@@ -128,6 +128,7 @@ static void json_is_checked(void **state) {
   expect_fails("[]", 0, "not a JSON object");
   expect_fails("{\"a\":", 0, "bad JSON at line 1");
   expect_fails("", 0, "bad JSON");
+  expect_fails("{\"a\":1e400}", 0, "real number overflow");
   char *deep = malloc(200002);
   assert_non_null(deep);
   memset(deep, '[', 100000);
