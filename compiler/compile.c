@@ -66,7 +66,7 @@ static stele_status link(compile *c, const stele_object *objects, uint32_t count
   if (!all) return base_fail(c->sink, STELE_OUT_OF_MEMORY, "out of memory");
   if (count) memcpy(all, objects, count * sizeof *all);
   all[count] = (stele_object){"artifact.o", meta->data, meta->size};
-  BASE_TRY(artifact_link(all, count + 1, c->target->triple(c->target_self), c->sink, out_code));
+  BASE_TRY(artifact_link(all, count + 1, c->sink, out_code));
   compile_note_phase(c, "link");
   return STELE_OK;
 }

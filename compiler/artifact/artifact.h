@@ -45,8 +45,8 @@ stele_status artifact_emit_meta(const stele_artifact *artifact, const char *trip
 /* Links objects of one triple into a shared object that exports stele_artifact_query alone and
  * needs libc and libm at most; any other undefined symbol is an error that names it. Deterministic,
  * and leaves no file anywhere. The bytes are appended to out_code. */
-stele_status artifact_link(const stele_object *objects, uint32_t count, const char *triple,
-                           stele_sink *sink, base_buffer *out_code) STELE_MUST_USE;
+stele_status artifact_link(const stele_object *objects, uint32_t count, stele_sink *sink,
+                           base_buffer *out_code) STELE_MUST_USE;
 
 /* The row of a rope table for one position: rotary / 2 cosines, then as many sines, both times
  * the attention factor. out has room for rotary floats. */

@@ -4,7 +4,7 @@
  *
  * The imports of an artefact are libc's and libm's. Instead of this machine's libraries (which a
  * foreign triple lacks, and whose versions would leak into the artefact) two stand-ins are linked
- * against: empty shared objects with the right names that define what may be imported. */
+ * against (stand_in.c): shared objects with the right names that define what may be imported. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,12 +17,12 @@
 #include <unistd.h>
 
 #include "artifact/artifact.h"
-#include "artifact/llvm.h"
+#include "artifact/internal.h"
 
 extern char **environ;
 
 #define MAX_ARGUMENTS 64
-#define NAME_BYTES 32 /* of /proc/self/fd/N */
+#define NAME_BYTES 48 /* of an option and /proc/self/fd/N */
 
 /* One run of the linker: its arguments and the descriptors that it inherits. */
 typedef struct linker {
@@ -167,13 +167,9 @@ static stele_status run(linker *linker, base_buffer *out_bytes) {
   return status;
 }
 
-/* ---- stand-ins for libraries ----------------------------------------------------------- */
+/* ---- the artefact ---------------------------------------------------------------------- */
 
-typedef struct library {
-  const char *name;
-  const char *const *symbols;
-} library;
-
+/* What an artefact may import. */
 static const char *const libc_symbols[] = {"memcpy",  "memmove", "memset", "memcmp",
                                            "bcmp",    "memchr",  "strlen", "strcmp",
                                            "strncmp", "syscall", NULL};
@@ -188,69 +184,36 @@ static const char *const libm_symbols[] = {
     BOTH("fmod"),      BOTH("fmin"),  BOTH("fmax"),      BOTH("fabs"),
     BOTH("atan"),      BOTH("atan2"), BOTH("ldexp"),     BOTH("frexp"),
     BOTH("cbrt"),      BOTH("lrint"), BOTH("roundeven"), NULL};
-static const library libraries[] = {{"libc.so.6", libc_symbols}, {"libm.so.6", libm_symbols}};
+static const artifact_library libraries[] = {{"libc.so.6", libc_symbols},
+                                             {"libm.so.6", libm_symbols}};
 
-/* An object that defines the symbols as empty functions. */
-static stele_status stand_in_object(const library *library, const char *triple, stele_sink *sink,
-                                    LLVMMemoryBufferRef *out_object) {
-  LLVMTargetMachineRef machine;
-  BASE_TRY(artifact_llvm_machine(triple, "", "", sink, &machine));
-  LLVMContextRef context = LLVMContextCreate();
-  LLVMModuleRef module = LLVMModuleCreateWithNameInContext("stand-in", context);
-  artifact_llvm_prepare(module, triple, machine);
-  LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(context), NULL, 0, 0);
-  LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
-  for (const char *const *symbol = library->symbols; *symbol; symbol++) {
-    LLVMValueRef function = LLVMAddFunction(module, *symbol, type);
-    LLVMPositionBuilderAtEnd(builder, LLVMAppendBasicBlockInContext(context, function, ""));
-    LLVMBuildRetVoid(builder);
-  }
-  stele_status status = artifact_llvm_emit(machine, module, sink, out_object);
-  LLVMDisposeBuilder(builder);
-  LLVMDisposeModule(module);
-  LLVMContextDispose(context);
-  LLVMDisposeTargetMachine(machine);
-  return status;
-}
-
-static stele_status stand_in(const library *library, const char *triple, stele_sink *sink,
-                             base_buffer *out) {
-  LLVMMemoryBufferRef object;
-  BASE_TRY(stand_in_object(library, triple, sink, &object));
-  linker linker = {.sink = sink, .argument_count = 1};
-  add_argument(&linker, "-shared");
-  add_argument(&linker, "-soname");
-  add_argument(&linker, library->name);
-  add_argument(&linker, "-o");
-  add_argument(&linker, "-");
-  stele_status status =
-      add_file(&linker, "", LLVMGetBufferStart(object), LLVMGetBufferSize(object));
-  if (status == STELE_OK) status = run(&linker, out);
-  close_files(&linker);
-  LLVMDisposeMemoryBuffer(object);
-  return status;
-}
-
-/* ---- the artefact ---------------------------------------------------------------------- */
-
-static stele_status add_inputs(linker *linker, const stele_object *objects, uint32_t count,
-                               const char *triple) {
-  static const char script[] = "{ global: " STELE_ARTIFACT_QUERY "; local: *; };";
-  BASE_TRY(add_file(linker, "", script, sizeof script - 1));
-  for (uint32_t i = 0; i < count; i++)
-    BASE_TRY(add_file(linker, "", objects[i].data, objects[i].bytes));
+static stele_status add_libraries(linker *linker, const stele_object *object) {
+  uint16_t machine; /* e_machine, byte 18 of an ELF header */
+  if (object->bytes < 64)
+    return base_fail(linker->sink, STELE_FAILED, "cannot link: '%s' is no object", object->name);
+  memcpy(&machine, (const uint8_t *)object->data + 18, sizeof machine);
   for (size_t i = 0; i < sizeof libraries / sizeof libraries[0]; i++) {
     base_buffer bytes = {0};
-    stele_status status = stand_in(&libraries[i], triple, linker->sink, &bytes);
-    if (status == STELE_OK) status = add_file(linker, "", bytes.data, bytes.size);
+    artifact_stand_in(&libraries[i], machine, &bytes);
+    stele_status status =
+        bytes.failed ? base_fail(linker->sink, STELE_OUT_OF_MEMORY, "cannot link: out of memory")
+                     : add_file(linker, "", bytes.data, bytes.size);
     base_buffer_deinit(&bytes);
     if (status != STELE_OK) return status;
   }
   return STELE_OK;
 }
 
-stele_status artifact_link(const stele_object *objects, uint32_t count, const char *triple,
-                           stele_sink *sink, base_buffer *out_code) {
+static stele_status add_inputs(linker *linker, const stele_object *objects, uint32_t count) {
+  static const char script[] = "{ global: " STELE_ARTIFACT_QUERY "; local: *; };";
+  BASE_TRY(add_file(linker, "--version-script=", script, sizeof script - 1));
+  for (uint32_t i = 0; i < count; i++)
+    BASE_TRY(add_file(linker, "", objects[i].data, objects[i].bytes));
+  return add_libraries(linker, &objects[0]);
+}
+
+stele_status artifact_link(const stele_object *objects, uint32_t count, stele_sink *sink,
+                           base_buffer *out_code) {
   static const char *const options[] = {"-shared",
                                         "--gc-sections",
                                         "--hash-style=gnu",
@@ -265,11 +228,11 @@ stele_status artifact_link(const stele_object *objects, uint32_t count, const ch
                                         "now",
                                         "--as-needed",
                                         "-o",
-                                        "-",
-                                        "--version-script"};
+                                        "-"};
   linker linker = {.sink = sink, .argument_count = 1};
+  if (!count) return base_fail(sink, STELE_FAILED, "cannot link: no objects");
   for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) add_argument(&linker, options[i]);
-  stele_status status = add_inputs(&linker, objects, count, triple);
+  stele_status status = add_inputs(&linker, objects, count);
   if (status == STELE_OK) status = run(&linker, out_code);
   close_files(&linker);
   return status;

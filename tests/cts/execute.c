@@ -253,7 +253,7 @@ static stele_status link_program(const stele_target *target, void *self,
   if (status == STELE_OK) {
     memcpy(all, objects, count * sizeof *all);
     all[count] = (stele_object){"meta.o", meta.data, meta.size};
-    status = artifact_link(all, count + 1, target->triple(self), sink, out_code);
+    status = artifact_link(all, count + 1, sink, out_code);
   }
   base_buffer_deinit(&meta);
   return status;
