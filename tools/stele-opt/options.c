@@ -27,7 +27,7 @@ static const option_row rows[] = {
     {0, "start-from", "PASS", TEXT, FIELD(opt.start_from), 0,
      "FILE is what comes before this pass [the first pass of the order]"},
     {0, "stop-after", "PASS", TEXT, FIELD(opt.stop_after), 0,
-     "print what comes out of this pass [the last before the program]"},
+     "print what comes out of this pass [the last, flatten: the program is printed]"},
     {0, "passes", "A,B,C", TEXT, FIELD(opt.only), 0, "run these, in this order, and no others"},
     {0, "skip", "PASS", SKIP, 0, 0, "leave a pass out; may be repeated"},
     {'o', "output", "OUT", TEXT, FIELD(output), 0, "where the text goes [-: standard output]"},
