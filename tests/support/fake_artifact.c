@@ -99,6 +99,16 @@ uint8_t *fake_bytes(const fake_config *config, size_t *out_size) {
   return bytes;
 }
 
+int fake_put_tokenizer(uint8_t *bytes, size_t size, const void *blob, size_t blob_bytes) {
+  uint8_t *at = memmem(bytes, size, FAKE_TOKENIZER_MARK, sizeof FAKE_TOKENIZER_MARK);
+  uint32_t count = (uint32_t)blob_bytes;
+  if (!at || blob_bytes > sizeof((fake_tokenizer *)0)->data) return -1;
+  memcpy(at + offsetof(fake_tokenizer, bytes), &count, sizeof count);
+  memcpy(at + offsetof(fake_tokenizer, data), blob, blob_bytes);
+  fake_seal(bytes, size);
+  return 0;
+}
+
 int fake_write_bytes(const char *path, const void *bytes, size_t size) {
   unlink(path); /* the file may be mapped: it gets a new inode, as a renamed one would */
   FILE *file = fopen(path, "wb");

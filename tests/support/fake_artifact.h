@@ -21,6 +21,9 @@ void fake_set_trailer(uint8_t *bytes, size_t size, stele_trailer trailer);
 /* Makes the hash of the code right again after a change. */
 void fake_seal(uint8_t *bytes, size_t size);
 
+/* Gives the artefact a tokenizer; 0 on success. */
+int fake_put_tokenizer(uint8_t *bytes, size_t size, const void *blob, size_t blob_bytes);
+
 /* Hash after the last of count ids (all seen), and the id that follows. */
 uint32_t fake_hash(const fake_config *config, const int32_t *ids, uint32_t count);
 int32_t fake_next(const fake_config *config, const int32_t *ids, uint32_t count);

@@ -52,6 +52,14 @@ typedef struct fake_config {
   uint32_t lie;
 } fake_config;
 
+/* Patched in where text is tested. */
+#define FAKE_TOKENIZER_MARK "fake tokenizer 00000001"
+typedef struct fake_tokenizer {
+  char mark[24];
+  uint32_t bytes, reserved;
+  uint8_t data[32768];
+} fake_tokenizer;
+
 static inline uint32_t fake_mix(uint32_t a, uint32_t b) {
   uint64_t x = ((uint64_t)a << 32 | b) * 0x9e3779b97f4a7c15u;
   x ^= x >> 29;

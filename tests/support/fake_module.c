@@ -11,6 +11,7 @@
 #include "stele/artifact.h"
 
 static volatile fake_config patched = {.mark = FAKE_MARK};
+static volatile fake_tokenizer patched_tokenizer = {.mark = FAKE_TOKENIZER_MARK};
 static fake_config config;
 
 typedef struct shape {
@@ -170,13 +171,15 @@ static void run(const shape *s, const stele_env *env, const stele_step_args *arg
 
 /* ---- the table of steps ---------------------------------------------------------------- */
 
-#define STEPS(X)                                                                                \
-  X(DECODE, 1, 1, NONE)                                                                         \
-  X(DECODE, 1, 1, TOKEN) X(DECODE, 1, 1, LAST) X(DECODE, 1, 1, HIDDEN) X(DECODE, 2, 1, TOKEN)   \
-      X(DECODE, 2, 1, LAST) X(DECODE, 4, 1, TOKEN) X(DECODE, 4, 1, LAST) X(PREFILL, 1, 5, NONE) \
-          X(PREFILL, 1, 5, TOKEN) X(PREFILL, 1, 5, LAST) X(PREFILL, 1, 5, ALL)                  \
-              X(PREFILL, 1, 5, HIDDEN) X(PREFILL, 1, 16, NONE) X(PREFILL, 1, 16, TOKEN)         \
-                  X(PREFILL, 1, 16, LAST) X(PREFILL, 1, 16, ALL) X(PREFILL, 1, 16, HIDDEN)
+#define STEPS(X)                                                                                  \
+  X(DECODE, 1, 1, NONE)                                                                           \
+  X(DECODE, 1, 1, TOKEN)                                                                          \
+  X(DECODE, 1, 1, LAST)                                                                           \
+  X(DECODE, 1, 1, HIDDEN) X(DECODE, 2, 1, TOKEN) X(DECODE, 2, 1, LAST) X(DECODE, 4, 1, TOKEN)     \
+      X(DECODE, 4, 1, LAST) X(PREFILL, 1, 5, NONE) X(PREFILL, 1, 5, TOKEN) X(PREFILL, 1, 5, LAST) \
+          X(PREFILL, 1, 5, ALL) X(PREFILL, 1, 5, HIDDEN) X(PREFILL, 1, 16, NONE)                  \
+              X(PREFILL, 1, 16, TOKEN) X(PREFILL, 1, 16, LAST) X(PREFILL, 1, 16, ALL)             \
+                  X(PREFILL, 1, 16, HIDDEN)
 
 #define DEFINE(kind, lanes, width, output)                                              \
   static void step_##kind##_##lanes##_##width##_##output(                               \
@@ -327,6 +330,9 @@ __attribute__((constructor)) static void describe(void) {
                               .stop_ids = config.stop_ids,
                               .stop_count = config.stop_count,
                               .stop_source = "tests"};
+  artifact.tokenizer_bytes = patched_tokenizer.bytes;
+  if (patched_tokenizer.bytes)
+    artifact.tokenizer = (const uint8_t *)(uintptr_t)patched_tokenizer.data;
   tell_lie();
 }
 

@@ -116,7 +116,6 @@ static void crowded_processor(void **state) {
   print_message("8 workers on one processor: %.1f us for a barrier\n",
                 seconds / (2 * MEETINGS) * 1e6);
   assert_int_equal(b.mistakes, 0);
-  assert_true(seconds < 20);
   device_host_destroy(host);
   assert_int_equal(sched_setaffinity(0, sizeof old, &old), 0);
 }
