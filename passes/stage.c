@@ -1,4 +1,4 @@
-/* stage (required)
+/* stage (lowering; trivial: the same, as nothing simpler would be right)
  * requires: the model or fused level
  * ensures:  in steps wider than one token each cache write is staged beside the cache and stored
  *           once that layer's attention is done: attention then sees the step's own tokens rounded
