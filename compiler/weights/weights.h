@@ -12,9 +12,9 @@
 
 typedef struct weights_scheme {
   const char *name;
-  uint32_t block;       /* numbers per block */
+  uint32_t block; /* numbers per block */
   uint32_t block_bytes;
-  int32_t gguf_type;    /* -1: none */
+  int32_t gguf_type; /* -1: none */
 } weights_scheme;
 
 #define WEIGHTS_SCHEME_COUNT 7u

@@ -66,7 +66,8 @@ static fe_weight *weight(fixture *f, const char *name) {
 }
 
 static void drop(fixture *f, const char *name) {
-  *weight(f, name) = f->model->weights[--f->model->weight_count];
+  fe_weight *place = weight(f, name);
+  *place = f->model->weights[--f->model->weight_count];
 }
 
 static void add(fixture *f, const char *name, const char *like) {

@@ -1,5 +1,13 @@
-/* Blocks of random bytes and what gguf-py (gguf.quants.dequantize, version 0.19.0) decodes them to,
- * as the bits of float32. */
+/* Blocks of random bytes and what gguf-py (gguf.quants.dequantize, version 0.19.0) decodes them
+ * to, as the bits of float32. */
+#ifndef STELE_SCHEME_BLOCKS_H
+#define STELE_SCHEME_BLOCKS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "stele/artifact.h"
+
 static const struct {
   uint32_t scheme;
   size_t bytes;
@@ -91,3 +99,5 @@ static const struct {
       0x35100000, 0x36640000, 0xb5700000, 0x36440000, 0x36820000, 0x35880000, 0xb63c0000,
       0xb61c0000, 0x36440000, 0xb5700000, 0x36640000}},
 };
+
+#endif
