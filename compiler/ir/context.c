@@ -1,6 +1,5 @@
 /* Contexts: MLIR with the dialect loaded from its IRDL text, MLIR's diagnostics turned into
  * messages of a sink, and the way from text to a module and back. */
-#include <mlir-c/Diagnostics.h>
 #include <mlir-c/Dialect/IRDL.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,17 +13,21 @@ static void append(MlirStringRef text, void *data) {
   base_buffer_append(data, text.data, text.length);
 }
 
-static MlirLogicalResult diagnostic(MlirDiagnostic d, void *data) {
-  ir_context *context = data;
-  if (mlirDiagnosticGetSeverity(d) != MlirDiagnosticError) return mlirLogicalResultSuccess();
+void ir_diagnostic_add(MlirDiagnostic diagnostic, stele_sink *sink) {
   base_buffer line = {0};
-  char where[512] = "";
-  ir_location_text(mlirDiagnosticGetLocation(d), where, sizeof where);
+  char where[512];
+  ir_location_text(mlirDiagnosticGetLocation(diagnostic), where, sizeof where);
   base_buffer_printf(&line, "%s", where);
-  mlirDiagnosticPrint(d, append, &line);
+  mlirDiagnosticPrint(diagnostic, append, &line);
   base_buffer_append(&line, "", 1);
-  if (!line.failed) base_sink_add(context->sink, "%s", (const char *)line.data);
+  if (!line.failed) base_sink_add(sink, "%s", (const char *)line.data);
   base_buffer_deinit(&line);
+}
+
+static MlirLogicalResult on_diagnostic(MlirDiagnostic diagnostic, void *data) {
+  const ir_context *context = data;
+  if (mlirDiagnosticGetSeverity(diagnostic) == MlirDiagnosticError)
+    ir_diagnostic_add(diagnostic, context->sink);
   return mlirLogicalResultSuccess();
 }
 
@@ -64,7 +67,7 @@ stele_status ir_context_create(stele_sink *sink, ir_context **out_context) {
   context->sink = sink;
   context->mlir = mlirContextCreateWithThreading(false);
   mlirContextSetAllowUnregisteredDialects(context->mlir, true); /* for the terminator */
-  mlirContextAttachDiagnosticHandler(context->mlir, diagnostic, context, NULL);
+  mlirContextAttachDiagnosticHandler(context->mlir, on_diagnostic, context, NULL);
   stele_status status = load_dialect(context);
   if (status != STELE_OK) {
     ir_context_destroy(context);
@@ -86,6 +89,19 @@ MlirContext ir_context_mlir(const ir_context *context) { return context->mlir; }
 const char *ir_context_irdl(const ir_context *context) { return (const char *)context->irdl.data; }
 
 /* ---- text ------------------------------------------------------------------------------ */
+
+/* MLIR's reader calls itself for what is nested: text that nests without end would exhaust the
+ * stack. Brackets in strings count too, which no real text comes near. */
+static bool nests_too_deep(const char *text, size_t length) {
+  enum { MOST = 512 };
+  size_t depth = 0;
+  for (size_t i = 0; i < length; i++) {
+    bool arrow = text[i] == '>' && i && text[i - 1] == '-';
+    if (memchr("([{<", text[i], 4) && ++depth > MOST) return true;
+    if (memchr(")]}>", text[i], 4) && !arrow && depth) depth--;
+  }
+  return false;
+}
 
 /* The parser looks one byte past the end, so it gets a copy with a zero there. */
 static MlirOperation parse(ir_context *context, const char *text, size_t length,
@@ -111,6 +127,8 @@ stele_status ir_parse(ir_context *context, const char *text, size_t length, cons
                       stele_sink *sink, MlirModule *out_module) {
   if (length && memchr(text, 0, length))
     return base_fail(sink, STELE_BAD_FORMAT, "'%s': not text: it has a zero byte", file_name);
+  if (nests_too_deep(text, length))
+    return base_fail(sink, STELE_BAD_FORMAT, "'%s': brackets nest too deep", file_name);
   MlirOperation op = parse(context, text, length, file_name, sink);
   if (mlirOperationIsNull(op)) return STELE_BAD_FORMAT;
   MlirModule module = mlirModuleFromOperation(op);

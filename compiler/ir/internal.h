@@ -2,6 +2,8 @@
 #ifndef STELE_IR_INTERNAL_H
 #define STELE_IR_INTERNAL_H
 
+#include <mlir-c/Diagnostics.h>
+
 #include "ir/ir.h"
 
 struct ir_context {
@@ -35,6 +37,9 @@ static inline MlirStringRef ir_text(const char *text) {
 
 /* "file:line:column: ", or nothing where the location is none of a file. */
 void ir_location_text(MlirLocation location, char *out, size_t size);
+
+/* Adds a diagnostic of MLIR to the sink as a line, its place first. */
+void ir_diagnostic_add(MlirDiagnostic diagnostic, stele_sink *sink);
 
 /* Appends the dialect as IRDL text, in parts with this line (MLIR's own for such files) between. */
 #define IR_IRDL_SPLIT "// -----\n"

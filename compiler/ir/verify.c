@@ -7,7 +7,6 @@
 
 #include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
-#include <mlir-c/Diagnostics.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -298,21 +297,10 @@ static void check_distinct(ir_checker *checker) {
 
 /* ---- all of it ------------------------------------------------------------------------- */
 
-static void append(MlirStringRef text, void *data) {
-  base_buffer_append(data, text.data, text.length);
-}
-
 /* MLIR's own faults: values used before they are made and the like. */
 static MlirLogicalResult mlir_fault(MlirDiagnostic diagnostic, void *data) {
   ir_checker *checker = data;
-  base_buffer line = {0};
-  char where[512];
-  ir_location_text(mlirDiagnosticGetLocation(diagnostic), where, sizeof where);
-  base_buffer_printf(&line, "%s", where);
-  mlirDiagnosticPrint(diagnostic, append, &line);
-  base_buffer_append(&line, "", 1);
-  if (!line.failed) base_sink_add(checker->sink, "%s", (const char *)line.data);
-  base_buffer_deinit(&line);
+  ir_diagnostic_add(diagnostic, checker->sink);
   checker->faults++;
   return mlirLogicalResultSuccess();
 }

@@ -324,6 +324,11 @@ static void bad_text_is_told(void **state) {
                    STELE_BAD_FORMAT);
   assert_string_equal(f->sink.text, "'x.mlir': not text: it has a zero byte");
   assert_int_equal(ir_parse(f->context, "", 0, "x.mlir", NULL, &module), STELE_BAD_FORMAT);
+  static char deep[100000];
+  memset(deep, '[', sizeof deep);
+  assert_int_equal(ir_parse(f->context, deep, sizeof deep, "x.mlir", &f->sink, &module),
+                   STELE_BAD_FORMAT);
+  assert_string_equal(f->sink.text, "'x.mlir': brackets nest too deep");
 }
 
 static void irdl_has_every_op(void **state) {
