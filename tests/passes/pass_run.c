@@ -2,6 +2,7 @@
  * real target is linked, so the passes are tested by themselves.
  *
  *   pass-run [--trivial] [--precise] [--set trait=N] [--print ir|program] PASS[,PASS...] FILE
+ *   pass-run --list
  *   PASS "all" runs the whole order; "-NAME" in the list leaves NAME out of it.
  *
  * The verifier runs before the first pass and after each. Exit code 1 with the message on standard
@@ -139,8 +140,16 @@ static stele_status run(const options *o, base_arena *arena, ir_context *ir, ste
   return status;
 }
 
+static int list(void) {
+  size_t count;
+  const pass_info *table = pass_table(&count);
+  for (size_t i = 0; i < count; i++) printf("%s\n", table[i].name);
+  return 0;
+}
+
 int main(int count, char **words) {
   options o;
+  if (count == 2 && strcmp(words[1], "--list") == 0) return list();
   if (!read_options(count, words, &o)) {
     fprintf(stderr, "usage: %s [options] PASS[,PASS...] FILE\n", words[0]);
     return 2;

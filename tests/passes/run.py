@@ -5,7 +5,8 @@ PASS_WHAT.mlir goes through PASS (by its name in passes.def, or "all", the whole
 out is compared with PASS_WHAT.out beside it, or the message with PASS_WHAT.err. The comments that
 open a file say what it shows; one "// options: ..." adds options of pass-run, of which
 --passes NAMES replaces the pass of the file name and --skip NAMES leaves some of "all" out.
---update writes what came out over the golden file, which must exist."""
+--update writes what came out over the golden file, which must exist.
+A pass without a test is a failure."""
 import pathlib
 import re
 import subprocess
@@ -52,6 +53,11 @@ def main():
         failed += fault is not None
         if fault:
             print(f"{path.name}: {fault}")
+    tested = {path.stem.removeprefix("err-").split("_")[0] for path in paths}
+    for name in subprocess.run([program, "--list"], capture_output=True, text=True).stdout.split():
+        if name not in tested:
+            failed += 1
+            print(f"{name}: no test")
     print(f"{len(paths) - failed} passed, {failed} failed")
     return 1 if failed or not paths else 0
 
