@@ -93,27 +93,31 @@ void text_added_begin(text_added_scan *scan, const text_tokenizer *tokenizer, te
   *scan = (text_added_scan){tokenizer, &tokenizer->table[section], text, bytes, 0, 0};
 }
 
-bool text_added_next(text_added_scan *s, text_added_match *out_match) {
+/* Makes a match of what was found at [begin, end); false where it does not count. */
+static bool accept(text_added_scan *s, uint32_t index, size_t begin, size_t end,
+                   text_added_match *out_match) {
   const text_table *added = &s->tokenizer->table[TEXT_ADDED];
+  if (index >= added->count) return false;
+  uint32_t id = text_get32(added->data, (size_t)index * 2);
+  uint32_t flags = text_get32(added->data, (size_t)index * 2 + 1);
+  if (id >= s->tokenizer->vocab) return false;
+  if ((flags & TEXT_ADDED_SINGLE_WORD) && !alone(s, begin, end)) return false;
+  if (flags & TEXT_ADDED_LSTRIP)
+    begin = s->done < begin ? spaces_before(s, s->done, begin) : s->done;
+  if (flags & TEXT_ADDED_RSTRIP) end = end < s->done ? s->done : spaces_after(s, end);
+  if (begin >= end) return false; /* white space that the token before has taken */
+  *out_match = (text_added_match){s->done, base_max(begin, s->done), (int32_t)id};
+  s->done = end;
+  return true;
+}
+
+bool text_added_next(text_added_scan *s, text_added_match *out_match) {
   if (!s->trie->count) s->at = base_max(s->at, s->bytes);
-  for (; s->at < s->bytes; s->at++) {
+  while (s->at < s->bytes) {
     uint32_t index = 0;
-    size_t begin = s->at, end = begin + longest(s, begin, &index);
-    if (end == begin || index >= added->count) continue;
-    uint32_t id = text_get32(added->data, (size_t)index * 2);
-    uint32_t flags = text_get32(added->data, (size_t)index * 2 + 1);
-    s->at = end;
-    bool found = id < s->tokenizer->vocab;
-    if (!found || ((flags & TEXT_ADDED_SINGLE_WORD) && !alone(s, begin, end))) {
-      s->at--;
-      continue;
-    }
-    if (flags & TEXT_ADDED_LSTRIP)
-      begin = s->done < begin ? spaces_before(s, s->done, begin) : s->done;
-    if (flags & TEXT_ADDED_RSTRIP) end = end < s->done ? s->done : spaces_after(s, end);
-    *out_match = (text_added_match){s->done, base_max(begin, s->done), (int32_t)id};
-    s->done = end;
-    return true;
+    size_t begin = s->at, length = longest(s, begin, &index);
+    s->at += length ? length : 1;
+    if (length && accept(s, index, begin, begin + length, out_match)) return true;
   }
   if (s->at > s->bytes) return false;
   s->at = s->bytes + 1;
