@@ -169,7 +169,7 @@ static void check_neutral(const fe_config *config, const char *field, const json
   }
 }
 
-bool fe_config_sound(const fe_config *config) { return !config->log->bad; }
+bool fe_config_sound(const fe_config *config) { return !config->log->broken; }
 
 stele_status fe_config_status(const fe_config *config) {
   for (size_t i = 0; i < sizeof neutral / sizeof *neutral; i++) {

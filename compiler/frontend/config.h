@@ -45,7 +45,8 @@ const json_t *fe_config_get(const fe_config *config, const char *field);
 void fe_config_bad(const fe_config *config, const char *field, const char *format, ...)
     STELE_PRINTF(3, 4);
 
-/* Whether no field was wrong so far: derived checks that would only repeat a mistake ask. */
+/* Whether every field read so far had a value of its kind: derived checks that would only repeat a
+ * mistake ask. */
 bool fe_config_sound(const fe_config *config);
 
 /* Complains about every field of neutral.def that was not read and is not neutral, then says

@@ -25,23 +25,25 @@ static const char *const notes[] = {
 #undef FIELD
 };
 
-static json_t *element(base_arena *arena, const fe_gguf_value *value, uint64_t i) {
+static json_t *element(base_arena *arena, const fe_gguf *gguf, const fe_gguf_value *value,
+                       uint64_t i) {
+  const char *text;
   int64_t integer;
   double number;
   bool truth;
   if (fe_gguf_int(value, i, &integer)) return json_integer(integer);
   if (fe_gguf_float(value, i, &number)) return json_real(number); /* NULL when not finite */
   if (fe_gguf_bool(value, i, &truth)) return json_boolean(truth);
-  const char *text = value->array ? NULL : fe_gguf_text(arena, value);
-  return text ? json_string(text) : NULL;
+  if (fe_gguf_text(arena, gguf, value, NULL, &text) != STELE_OK) return NULL;
+  return json_string(text); /* NULL when it is not UTF-8 */
 }
 
-static json_t *to_json(base_arena *arena, const fe_gguf_value *value) {
-  if (!value->array) return element(arena, value, 0);
+static json_t *to_json(base_arena *arena, const fe_gguf *gguf, const fe_gguf_value *value) {
+  if (!value->array) return element(arena, gguf, value, 0);
   if (value->count > ARRAY_LIMIT) return NULL;
   json_t *array = json_array();
   for (uint64_t i = 0; array && i < value->count; i++)
-    if (json_array_append_new(array, element(arena, value, i)) != 0) {
+    if (json_array_append_new(array, element(arena, gguf, value, i)) != 0) {
       json_decref(array);
       array = NULL;
     }
@@ -63,8 +65,8 @@ static bool is_note(const char *key) {
 }
 
 /* One key of the architecture, without its prefix. */
-static stele_status add_key(fe_config *config, base_arena *arena, const char *key,
-                            const fe_gguf_value *value) {
+static stele_status add_key(fe_config *config, base_arena *arena, const fe_gguf *gguf,
+                            const char *key, const fe_gguf_value *value) {
   if (is_note(key)) return STELE_OK;
   size_t i = 0;
   while (i < sizeof fields / sizeof *fields && strcmp(fields[i].gguf, key) != 0) i++;
@@ -72,7 +74,7 @@ static stele_status add_key(fe_config *config, base_arena *arena, const char *ke
     fe_config_bad(config, value->key, "is not understood, and it may change the mathematics");
     return STELE_OK;
   }
-  json_t *json = to_json(arena, value);
+  json_t *json = to_json(arena, gguf, value);
   if (json) return set_field(config, fields[i].name, json);
   fe_config_bad(config, value->key, "has a value that cannot be read (type %s%s)",
                 value->array ? "array of " : "", fe_gguf_type_name(value->type));
@@ -106,16 +108,15 @@ static stele_status fill(fe_config *config, base_arena *arena, const fe_gguf *gg
                          const fe_tensors *tensors) {
   stele_sink *sink = config->log->sink;
   const fe_gguf_value *type = fe_gguf_find(gguf, "general.architecture");
-  config->type = type ? fe_gguf_text(arena, type) : NULL;
-  if (!config->type)
-    return base_fail(sink, STELE_BAD_FORMAT, "'%s': 'general.architecture' is %s", gguf->path,
-                     type ? "not a string" : "missing");
+  if (!type)
+    return base_fail(sink, STELE_BAD_FORMAT, "'%s': 'general.architecture' is missing", gguf->path);
+  BASE_TRY(fe_gguf_text(arena, gguf, type, sink, &config->type));
   BASE_TRY(set_field(config, "rope_parameters", json_object()));
   size_t prefix = strlen(config->type);
   for (size_t i = 0; i < gguf->value_count; i++) {
     const char *key = gguf->values[i].key;
     if (strncmp(key, config->type, prefix) == 0 && key[prefix] == '.')
-      BASE_TRY(add_key(config, arena, key + prefix + 1, &gguf->values[i]));
+      BASE_TRY(add_key(config, arena, gguf, key + prefix + 1, &gguf->values[i]));
   }
   BASE_TRY(finish_rope(config));
   return finish_vocab(config, gguf, tensors);

@@ -3,6 +3,7 @@
 #include "frontend/decoder.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "frontend/rope.h"
@@ -81,23 +82,29 @@ static void read_dimensions(const fe_config *config, fe_model *model,
   }
 }
 
-const char *fe_role_name(base_arena *arena, bool gguf, fe_role role, int32_t layer) {
+static void print_name(bool gguf, fe_role role, int32_t layer, char text[128]) {
   static const char *const names[][2] = {
 #define ROLE(name, scope, hf, gguf_name) [FE_##name] = {hf, gguf_name},
 #include "frontend/roles.def"
 #undef ROLE
   };
   const char *name = names[role][gguf], *mark = strstr(name, "%d");
-  if (!mark) return name;
-  return base_arena_format(arena, "%.*s%d%s", (int)(mark - name), name, layer, mark + 2);
+  if (mark)
+    snprintf(text, 128, "%.*s%d%s", (int)(mark - name), name, layer, mark + 2);
+  else
+    snprintf(text, 128, "%s", name);
+}
+
+const char *fe_role_name(base_arena *arena, bool gguf, fe_role role, int32_t layer) {
+  char text[128];
+  print_name(gguf, role, layer, text);
+  return base_arena_copy(arena, text, strlen(text));
 }
 
 static bool gguf_has(const fe_model *model, fe_role role, int32_t layer) {
-  base_arena scratch = {0};
-  const char *name = fe_role_name(&scratch, true, role, layer);
-  bool found = name && fe_tensors_find(&model->tensors, name);
-  base_arena_deinit(&scratch);
-  return found;
+  char name[128];
+  print_name(true, role, layer, name);
+  return fe_tensors_find(&model->tensors, name) != NULL;
 }
 
 void fe_decoder_optional(const fe_config *config, fe_model *model, const char *flag,

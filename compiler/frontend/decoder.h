@@ -34,7 +34,7 @@ void fe_decoder_unused_window(const fe_config *config);
 bool fe_decoder_has(const fe_model *model, fe_role role, int32_t layer, uint64_t *out_rows,
                     uint64_t *out_columns);
 
-/* The name of a role's tensor in config's kind of file, in the arena; NULL without memory. */
+/* The name of a role's tensor in either kind of file, in the arena; NULL without memory. */
 const char *fe_role_name(base_arena *arena, bool gguf, fe_role role, int32_t layer);
 
 #endif

@@ -351,11 +351,20 @@ bool fe_gguf_bool(const fe_gguf_value *value, uint64_t i, bool *out) {
   return true;
 }
 
-const char *fe_gguf_text(base_arena *arena, const fe_gguf_value *value) {
-  if (value->type != FE_GGUF_STRING || value->array) return NULL;
+stele_status fe_gguf_text(base_arena *arena, const fe_gguf *gguf, const fe_gguf_value *value,
+                          stele_sink *sink, const char **out_text) {
+  if (value->type != FE_GGUF_STRING || value->array)
+    return base_fail(sink, STELE_BAD_FORMAT, "'%s': '%s' has the type %s%s, expected string",
+                     gguf->path, value->key, value->array ? "array of " : "",
+                     fe_gguf_type_name(value->type));
   uint64_t length = little(value->data, 8);
-  if (memchr(value->data + 8, 0, (size_t)length)) return NULL;
-  return base_arena_copy(arena, (const char *)value->data + 8, (size_t)length);
+  if (memchr(value->data + 8, 0, (size_t)length))
+    return base_fail(sink, STELE_BAD_FORMAT, "'%s': the string '%s' holds a zero byte", gguf->path,
+                     value->key);
+  const char *text = base_arena_copy(arena, (const char *)value->data + 8, (size_t)length);
+  if (!text) return base_fail(sink, STELE_OUT_OF_MEMORY, "'%s': out of memory", gguf->path);
+  *out_text = text;
+  return STELE_OK;
 }
 
 stele_status fe_gguf_strings(base_arena *arena, const fe_gguf *gguf, const fe_gguf_value *value,

@@ -57,9 +57,9 @@ bool fe_gguf_int(const fe_gguf_value *value, uint64_t i, int64_t *out);
 bool fe_gguf_float(const fe_gguf_value *value, uint64_t i, double *out);
 bool fe_gguf_bool(const fe_gguf_value *value, uint64_t i, bool *out);
 
-/* A scalar string, zero-terminated in the arena; NULL when it is none, holds a zero byte, or there
- * is no memory. */
-const char *fe_gguf_text(base_arena *arena, const fe_gguf_value *value);
+/* A scalar string, zero-terminated in the arena; an error when it is none or holds a zero byte. */
+stele_status fe_gguf_text(base_arena *arena, const fe_gguf *gguf, const fe_gguf_value *value,
+                          stele_sink *sink, const char **out_text) STELE_MUST_USE;
 
 /* Pointers to all strings of an array (or a scalar) of strings, and their lengths. */
 stele_status fe_gguf_strings(base_arena *arena, const fe_gguf *gguf, const fe_gguf_value *value,

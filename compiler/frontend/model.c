@@ -77,23 +77,21 @@ static stele_status read_gguf_stops(fe_model *model, stele_sink *sink) {
 }
 
 static stele_status read_gguf_texts(fe_model *model, stele_sink *sink) {
-  const fe_gguf_value *name = fe_gguf_find(model->gguf, "general.name");
-  const fe_gguf_value *chat = fe_gguf_find(model->gguf, "tokenizer.chat_template");
-  const char *text = name ? fe_gguf_text(&model->arena, name) : NULL;
-  if (text && *text) model->name = text;
+  const fe_gguf *gguf = model->gguf;
+  const fe_gguf_value *name = fe_gguf_find(gguf, "general.name");
+  const fe_gguf_value *chat = fe_gguf_find(gguf, "tokenizer.chat_template");
+  const char *text = "";
+  if (name) BASE_TRY(fe_gguf_text(&model->arena, gguf, name, sink, &text));
+  if (*text) model->name = text;
   if (!chat) return STELE_OK;
-  model->chat_template = fe_gguf_text(&model->arena, chat);
-  if (model->chat_template) return STELE_OK;
-  return base_fail(sink, STELE_BAD_FORMAT,
-                   "'%s': 'tokenizer.chat_template' is not a text without zero bytes", model->path);
+  return fe_gguf_text(&model->arena, gguf, chat, sink, &model->chat_template);
 }
 
-static stele_status read_gguf_bos(fe_model *model) {
+static void read_gguf_bos(fe_model *model) {
   const fe_gguf_value *bos = fe_gguf_find(model->gguf, "tokenizer.ggml.bos_token_id");
   int64_t id;
   if (bos && !bos->array && fe_gguf_int(bos, 0, &id) && id >= 0 && id < model->vocab)
     model->bos_id = (int32_t)id;
-  return STELE_OK;
 }
 
 static stele_status check_split(const fe_model *model, stele_sink *sink) {
@@ -111,7 +109,7 @@ static stele_status fill_from_gguf(fe_model *model, const fe_config *config, ste
   BASE_TRY(describe(model, config, sink, &family));
   BASE_TRY(fe_resolve_weights(model, family, true, sink));
   BASE_TRY(read_gguf_stops(model, sink));
-  BASE_TRY(read_gguf_bos(model));
+  read_gguf_bos(model);
   return read_gguf_texts(model, sink);
 }
 

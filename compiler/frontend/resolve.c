@@ -189,7 +189,8 @@ static bool is_buffer(const char *name) {
 static bool is_tied_copy(resolver *r, const fe_tensor *tensor) {
   const char *head = fe_role_name(&r->scratch, r->gguf, FE_HEAD, -1);
   const char *embed = fe_role_name(&r->scratch, r->gguf, FE_EMBED, -1);
-  if (!r->model->tied || strcmp(tensor->name, head) != 0) return false;
+  if (!head || !embed) r->failed = true;
+  if (r->failed || !r->model->tied || strcmp(tensor->name, head) != 0) return false;
   const fe_tensor *embedding = fe_tensors_find(&r->model->tensors, embed);
   if (!embedding) return true; /* its absence is reported already */
   if (tensor->scheme == embedding->scheme && tensor->bytes == embedding->bytes &&

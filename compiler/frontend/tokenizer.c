@@ -112,9 +112,8 @@ static stele_status blob_of_gguf(const fe_model *model, base_arena *arena, stele
   const fe_gguf_value *kind = fe_gguf_find(model->gguf, "tokenizer.ggml.model");
   const fe_gguf_value *pre = fe_gguf_find(model->gguf, "tokenizer.ggml.pre");
   if (!kind) return STELE_OK;
-  source.model = fe_gguf_text(arena, kind);
-  source.pre = pre ? fe_gguf_text(arena, pre) : NULL;
-  if (!source.model) return bad_key(model, kind->key, "a string", sink);
+  BASE_TRY(fe_gguf_text(arena, model->gguf, kind, sink, &source.model));
+  if (pre) BASE_TRY(fe_gguf_text(arena, model->gguf, pre, sink, &source.pre));
   if (strcmp(source.model, "none") == 0 || strcmp(source.model, "no_vocab") == 0) return STELE_OK;
   if (pre && !source.pre) return bad_key(model, pre->key, "a string", sink);
   BASE_TRY(read_tokens(model, arena, sink, &source));

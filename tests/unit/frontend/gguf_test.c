@@ -110,9 +110,14 @@ static void strings_are_found(void **state) {
   put_values(&f);
   assert_int_equal(parse(&f), STELE_OK);
   const fe_gguf_value *strings = fe_gguf_find(&f.gguf, "strings");
-  assert_string_equal(fe_gguf_text(&f.arena, fe_gguf_find(&f.gguf, "string")), "text");
-  assert_null(fe_gguf_text(&f.arena, strings));
-  assert_null(fe_gguf_text(&f.arena, fe_gguf_find(&f.gguf, "u8")));
+  const char *text = NULL;
+  assert_int_equal(fe_gguf_text(&f.arena, &f.gguf, fe_gguf_find(&f.gguf, "string"), &f.sink, &text),
+                   STELE_OK);
+  assert_string_equal(text, "text");
+  assert_int_equal(fe_gguf_text(&f.arena, &f.gguf, strings, &f.sink, &text), STELE_BAD_FORMAT);
+  EXPECT_WORDS(&f.sink, "'strings' has the type array of string, expected string");
+  assert_int_equal(fe_gguf_text(&f.arena, &f.gguf, fe_gguf_find(&f.gguf, "u8"), &f.sink, &text),
+                   STELE_BAD_FORMAT);
   assert_int_equal(fe_gguf_strings(&f.arena, &f.gguf, strings, &f.sink, &texts, &bytes), STELE_OK);
   assert_true(bytes[0] == 3 && bytes[1] == 0 && bytes[2] == 5);
   assert_memory_equal(texts[2], "three", 5);
