@@ -35,22 +35,30 @@ def count(good, name, detail=""):
         say(f"FAILED {name} {detail}".rstrip())
 
 
-def build(name, options, compiler, environment=None):
-    """Configures once and builds build/NAME; False (and a failure counted) when that fails."""
+def build(name, options, compiler, environment=None, targets=lambda folder: ()):
+    """Configures once and builds targets (all) of build/NAME; False, and a failure is counted,
+    when that fails. A warning counts as a failure too."""
     folder = ROOT / "build" / name
     variables = dict(os.environ, CC=compiler, **(environment or {}))
-    steps = [["ninja", "-C", str(folder)]]
+    output = ""
     if not (folder / "build.ninja").exists():
-        steps.insert(0, ["meson", "setup", str(folder), *options])
-    for step in steps:
-        done = subprocess.run(step, cwd=ROOT, env=variables, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, errors="replace")
-        if done.returncode != 0:
-            say(done.stdout[-6000:])
-            count(False, f"build {name}", " ".join(step))
+        code, output = run_step(["meson", "setup", str(folder), *options], variables)
+        if code != 0:
+            say(output[-6000:])
+            count(False, f"configure {name}")
             return False
-    count("warning:" not in done.stdout, f"build {name}", "has warnings")
-    return True
+    code, output = run_step(["ninja", "-C", str(folder), *targets(folder)], variables)
+    if code != 0:
+        say(output[-6000:])
+    count(code == 0 and "warning:" not in output, f"build {name}",
+          re.sub(r".*?(\S+: warning:[^\n]*).*", r"\1", output, flags=re.S)[:300])
+    return code == 0
+
+
+def run_step(command, variables):
+    done = subprocess.run(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors="replace")
+    return done.returncode, done.stdout
 
 
 def run_tests(name, arguments=(), environment=None):
@@ -99,35 +107,43 @@ def part_runtime():
         run_tests("runtime", ["--no-suite", "rules"])
 
 
-def fuzz_one(folder, target, corpus):
-    """A target for a minute, beginning with its kept inputs."""
-    seeds = folder / "corpus" / target.name
-    seeds.mkdir(parents=True, exist_ok=True)
+def fuzz_one(folder, target):
+    """A target for a minute, beginning with its kept inputs; new ones stay in the build folder."""
+    name, kept = target.name.removeprefix("fuzz_"), ROOT / "tests" / "fuzz"
+    corpus = folder / "corpus" / name
+    corpus.mkdir(parents=True, exist_ok=True)
     command = [str(target), f"-max_total_time={FUZZ_SECONDS}", "-timeout=10", "-rss_limit_mb=2048",
-               f"-artifact_prefix={folder}/", "-print_final_stats=1", str(seeds)]
-    command += [str(p) for p in (corpus / target.name, corpus) if p.is_dir()][:1]
-    dictionary = corpus / f"{target.name}.dict"
-    if dictionary.exists():
-        command.append(f"-dict={dictionary}")
+               "-verbosity=0", "-print_final_stats=1", f"-artifact_prefix={folder}/crash-{name}-"]
+    if (kept / "dict" / f"{name}.dict").exists():
+        command.append(f"-dict={kept / 'dict' / name}.dict")
+    command += [str(corpus), *(str(p) for p in [kept / "seeds" / name] if p.is_dir())]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           errors="replace")
-    return target.name, done.returncode, done.stdout
+    return name, done.returncode, done.stdout
 
 
 def part_fuzz():
-    if not build("fuzz", ["-Dfuzz=true", "-Db_sanitize=address,undefined", "-Db_lundef=false",
-                          "-Dbuildtype=debugoptimized"], "clang-22"):
-        return
+    options = ["-Dfuzz=true", "-Db_sanitize=address,undefined", "-Db_lundef=false",
+               "-Dbuildtype=debugoptimized"]
     folder = ROOT / "build" / "fuzz"
-    targets = [t for t in sorted((folder / "tests" / "fuzz").glob("fuzz_*"))
-               if t.is_file() and os.access(t, os.X_OK)]
+    if not build("fuzz", options, "clang-22", targets=fuzz_targets):
+        return
+    targets = fuzz_targets(folder)
     count(bool(targets), "fuzz", "has no targets")
     with concurrent.futures.ThreadPoolExecutor(max(1, min(2, os.cpu_count() or 1))) as pool:
-        jobs = [pool.submit(fuzz_one, folder, t, ROOT / "tests" / "fuzz" / "seeds")
-                for t in targets]
-        for job in concurrent.futures.as_completed(jobs):
+        for job in concurrent.futures.as_completed(
+                [pool.submit(fuzz_one, folder, folder / t) for t in targets]):
             name, code, text = job.result()
+            runs = re.findall(r"number_of_executed_units:\s*(\d+)", text)
+            say(f"fuzz {name}: {runs[0] if runs else 'no'} runs")
             count(code == 0, f"fuzz {name}", text[-3000:] if code else "")
+
+
+def fuzz_targets(folder):
+    """What Ninja calls the fuzz targets."""
+    done = subprocess.run(["ninja", "-C", str(folder), "-t", "targets", "all"], capture_output=True,
+                          text=True)
+    return sorted(set(re.findall(r"^(tests/fuzz/fuzz_\w+):", done.stdout, re.M)))
 
 
 def readme_commands():
