@@ -15,13 +15,22 @@ static stele_status no_memory(const char *path, stele_sink *sink) {
 }
 
 /* The last part of a path, without a slash or ".gguf" at its end. */
-static char *name_of_path(base_arena *arena, const char *path) {
+static char *last_part(base_arena *arena, const char *path) {
   size_t end = strlen(path);
   while (end > 1 && path[end - 1] == '/') end--;
   size_t start = end;
   while (start > 0 && path[start - 1] != '/') start--;
   if (end - start > 5 && strncmp(path + end - 5, ".gguf", 5) == 0) end -= 5;
   return base_arena_copy(arena, path + start, end - start);
+}
+
+/* "." and ".." are called what they are. */
+static char *name_of_path(base_arena *arena, const char *path) {
+  char *name = last_part(arena, path);
+  char *real = name && strspn(name, ".") == strlen(name) ? realpath(path, NULL) : NULL;
+  if (real) name = last_part(arena, real);
+  free(real);
+  return name;
 }
 
 static stele_status describe(fe_model *model, const fe_config *config, stele_sink *sink,

@@ -181,7 +181,10 @@ static void weights_come_in_order(void **state) {
   fixture *f = *state;
   draw(f);
   save_hf(f, STELE_F32);
-  fe_model *model = open_model(f, in(f->directory, "tiny/"));
+  fe_model *model = open_model(f, in(f->directory, "tiny/."));
+  assert_string_equal(model->name, "tiny");
+  fe_model_destroy(model);
+  model = open_model(f, in(f->directory, "tiny/"));
   assert_string_equal(model->name, "tiny");
   assert_string_equal(model->weights[0].name, "model.embed_tokens.weight");
   assert_string_equal(model->weights[1].name, "model.layers.0.input_layernorm.weight");
