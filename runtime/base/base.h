@@ -91,10 +91,10 @@ void *base_allocate(const base_allocator *allocator, size_t count, size_t size);
 /* Accepts NULL. */
 void base_release(const base_allocator *allocator, void *memory);
 
-/* Zeroed address space straight from the system; memory is committed as it is touched. huge:
- * ask for huge pages, for memory that will be touched as a whole. NULL when there is none; zero
- * bytes are NULL too. */
-void *base_pages_reserve(size_t bytes, bool huge);
+/* Zeroed memory straight from the system, aligned to its pages. whole: it will be used as a whole,
+ * so a lack of memory should show now and huge pages are welcome; else address space alone is had
+ * and memory is committed as it is touched. NULL when there is none; zero bytes are NULL too. */
+void *base_pages_reserve(size_t bytes, bool whole);
 /* Touches every page, so that a lack of memory shows now and not in a step. */
 void base_pages_commit(void *pages, size_t bytes);
 /* Accepts NULL. */

@@ -16,7 +16,7 @@ static stele_status code_of_errno(int error) {
 }
 
 static stele_status open_file(stele_sink *sink, const char *path, int *out_fd, size_t *out_size) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not make us wait */
   if (fd < 0)
     return base_fail(sink, code_of_errno(errno), "cannot open '%s': %s", path, strerror(errno));
   struct stat st;

@@ -1,6 +1,6 @@
 /* Memory that is not an arena's: single objects through an allocator that the user may supply,
- * and large regions straight from the system. Regions are reserved without accounting, so a cache
- * for a long context costs address space until its pages are used. */
+ * and large regions straight from the system. Those that fill up slowly are reserved without
+ * accounting, so a cache for a long context costs address space until its pages are used. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -24,12 +24,12 @@ void base_release(const base_allocator *allocator, void *memory) {
     allocator->release(allocator->allocate_data, memory);
 }
 
-void *base_pages_reserve(size_t bytes, bool huge) {
+void *base_pages_reserve(size_t bytes, bool whole) {
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS | (whole ? 0 : MAP_NORESERVE);
   if (!bytes) return NULL;
-  void *pages =
-      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
   if (pages == MAP_FAILED) return NULL;
-  if (huge) madvise(pages, bytes, MADV_HUGEPAGE); /* a hint: failure costs speed alone */
+  if (whole) madvise(pages, bytes, MADV_HUGEPAGE); /* a hint: failure costs speed alone */
   return pages;
 }
 

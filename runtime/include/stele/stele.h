@@ -33,7 +33,8 @@ typedef struct stele_stream stele_stream;
 /* Zero-initialise, then set struct_bytes. */
 typedef struct stele_model_options {
   uint32_t struct_bytes;
-  uint64_t disable_features; /* bits of stele_feature that are treated as absent */
+  uint64_t disable_features; /* bits of stele_feature that are treated as absent; the variable
+                                STELE_DISABLE_FEATURES="avx512_vnni,avx2" adds to them */
 } stele_model_options;
 
 /* Opens and checks an artefact: trailer, sizes, header hash, version, processor. Weights are
@@ -53,7 +54,8 @@ STELE_API stele_status stele_model_verify(const stele_model *model, stele_sink *
 /* Processor features of this machine, bits of stele_feature; the name of one bit. */
 STELE_API uint64_t stele_machine_features(void);
 STELE_API const char *stele_feature_name(uint64_t bit);
-/* Processors this process may use: affinity, cgroup quota, physical cores. At least 1. */
+/* Processors this process may use: affinity, cgroup quota, physical cores, at most
+ * OMP_NUM_THREADS. At least 1. */
 STELE_API uint32_t stele_machine_workers(void);
 
 /* ---- sessions -------------------------------------------------------------------------- */
@@ -81,7 +83,7 @@ STELE_API void stele_session_destroy(stele_session *session);
 STELE_API void stele_session_reset(stele_session *session, uint32_t lane);
 /* Tokens in a lane's cache. */
 STELE_API uint32_t stele_session_length(const stele_session *session, uint32_t lane);
-/* Bytes of cache in use by all lanes. */
+/* Bytes of cache in use by all lanes; a static cache is all in use. */
 STELE_API uint64_t stele_session_cache_bytes(const stele_session *session);
 STELE_API uint32_t stele_session_threads(const stele_session *session);
 

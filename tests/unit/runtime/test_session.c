@@ -324,6 +324,23 @@ static void caches_that_are_not_offered(void **state) {
   stele_model_close(model);
 }
 
+/* Gigabytes of cache are address space until they are used. */
+static void a_long_context_costs_nothing_at_first(void **state) {
+  (void)state;
+  fake_config config = fake_default();
+  config.capacity = 100u << 20;
+  config.page_tokens[0] = config.page_tokens[1] = 64;
+  stele_model *model = open_fake(&config);
+  stele_session *s = create_session(model, 1, 1, STELE_CACHE_DYNAMIC);
+  int32_t ids[40];
+  fill_ids(ids, 40, 5, VOCAB);
+  assert_true(s->cache.groups[0].pool.bytes > (size_t)3 << 30);
+  check_feed(&config, s, ids, 40, 16, STELE_OUTPUT_TOKEN);
+  assert_true(stele_session_cache_bytes(s) < 8192);
+  stele_session_destroy(s);
+  stele_model_close(model);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(feeds_of_all_widths_and_outputs),
@@ -337,6 +354,7 @@ int main(void) {
       cmocka_unit_test(steps_that_are_not_there),
       cmocka_unit_test(bad_arguments),
       cmocka_unit_test(caches_that_are_not_offered),
+      cmocka_unit_test(a_long_context_costs_nothing_at_first),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
