@@ -9,8 +9,10 @@
  *   define hidden void @stele_step_V_S(env, args, worker, workers) {
  *     call @cpu_layer_hook(...)   where a layer begins or ends
  *     call @cpu_meet(...)         where the program has a barrier
- *     call @op.I.linear(env, args, worker, workers, @places + ...)
- *   } */
+ *     call @op.I.linear(env, args, worker, workers, @places + @offsets[op])
+ *   }
+ * Layers whose ops call the same functions become a loop, so a step is short however deep the model
+ * is. */
 #include <stdio.h>
 
 #include "artifact/llvm.h"
@@ -22,7 +24,7 @@ typedef struct filler {
   LLVMModuleRef module;
   LLVMBuilderRef builder;
   LLVMTypeRef pointer, word, op_type;
-  LLVMValueRef places, meet, hook;
+  LLVMValueRef places, offsets, meet, hook;
   LLVMValueRef *functions; /* of each shape */
   const stele_program *program;
   const cpu_plan *plan;
@@ -69,50 +71,145 @@ static stele_status make_function(filler *f, uint32_t index, stele_sink *sink) {
 
 /* ---- steps ----------------------------------------------------------------------------- */
 
-static void call_hook(const filler *f, LLVMValueRef step, int32_t layer, uint32_t end) {
-  LLVMValueRef arguments[] = {LLVMGetParam(step, 0), LLVMGetParam(step, 2), LLVMGetParam(step, 3),
-                              LLVMConstInt(f->word, (uint32_t)layer, 0),
-                              LLVMConstInt(f->word, end, 0)};
+/* A step in the making. `layer` and `index` are values: literals, or computed in a loop over
+ * layers. */
+typedef struct step_filler {
+  const filler *f;
+  LLVMValueRef function;
+  const stele_op *ops;
+  uint32_t first, count; /* of the step's ops in the program */
+} step_filler;
+
+static LLVMValueRef word_of(const filler *f, uint32_t value) {
+  return LLVMConstInt(f->word, value, 0);
+}
+
+static void call_hook(const step_filler *s, LLVMValueRef layer, uint32_t end) {
+  const filler *f = s->f;
+  LLVMValueRef arguments[] = {LLVMGetParam(s->function, 0), LLVMGetParam(s->function, 2),
+                              LLVMGetParam(s->function, 3), layer, word_of(f, end)};
   LLVMBuildCall2(f->builder, LLVMGlobalGetValueType(f->hook), f->hook, arguments, 5, "");
 }
 
-static void call_meet(const filler *f, LLVMValueRef step) {
-  LLVMValueRef arguments[] = {LLVMGetParam(step, 0), LLVMGetParam(step, 2), LLVMGetParam(step, 3)};
+static void call_meet(const step_filler *s) {
+  const filler *f = s->f;
+  LLVMValueRef arguments[] = {LLVMGetParam(s->function, 0), LLVMGetParam(s->function, 2),
+                              LLVMGetParam(s->function, 3)};
   LLVMBuildCall2(f->builder, LLVMGlobalGetValueType(f->meet), f->meet, arguments, 3, "");
 }
 
-static void call_op(const filler *f, LLVMValueRef step, cpu_planned op) {
-  LLVMValueRef offset =
-      LLVMConstInt(LLVMInt64TypeInContext(f->context), (uint64_t)op.place * sizeof(cpu_place), 0);
-  LLVMValueRef place =
-      LLVMConstInBoundsGEP2(LLVMInt8TypeInContext(f->context), f->places, &offset, 1);
-  LLVMValueRef arguments[] = {LLVMGetParam(step, 0), LLVMGetParam(step, 1), LLVMGetParam(step, 2),
-                              LLVMGetParam(step, 3), place};
-  LLVMBuildCall2(f->builder, f->op_type, f->functions[op.shape], arguments, 5, "");
+/* The place of op number `index` of the program: places + offsets[index]. */
+static LLVMValueRef place_of(const filler *f, LLVMValueRef index) {
+  LLVMValueRef at = LLVMBuildInBoundsGEP2(f->builder, f->word, f->offsets, &index, 1, "");
+  LLVMValueRef offset = LLVMBuildLoad2(f->builder, f->word, at, "");
+  return LLVMBuildInBoundsGEP2(f->builder, LLVMInt8TypeInContext(f->context), f->places, &offset, 1,
+                               "place");
 }
 
 /* The layer of the nearest op that has one, before op i (by = -1) or after it (by = 1), or -1. */
-static int32_t neighbour_layer(const stele_op *ops, uint32_t count, uint32_t i, int by) {
-  for (int64_t j = (int64_t)i + by; j >= 0 && j < count; j += by)
-    if (ops[j].layer >= 0) return ops[j].layer;
+static int32_t neighbour_layer(const step_filler *s, uint32_t i, int by) {
+  for (int64_t j = (int64_t)i + by; j >= 0 && j < s->count; j += by)
+    if (s->ops[j].layer >= 0) return s->ops[j].layer;
   return -1;
+}
+static bool begins_layer(const step_filler *s, uint32_t i) {
+  return s->ops[i].layer >= 0 && neighbour_layer(s, i, -1) != s->ops[i].layer;
+}
+static bool ends_layer(const step_filler *s, uint32_t i) {
+  return s->ops[i].layer >= 0 && neighbour_layer(s, i, 1) != s->ops[i].layer;
+}
+
+/* Op i of the step; layer and index are those of this round of a loop. */
+static void call_op(const step_filler *s, uint32_t i, LLVMValueRef layer, LLVMValueRef index) {
+  const filler *f = s->f;
+  cpu_planned planned = f->plan->ops[s->first + i];
+  if (begins_layer(s, i)) call_hook(s, layer, 0);
+  if (s->ops[i].barrier) call_meet(s);
+  if (planned.shape != CPU_NO_OP) {
+    LLVMValueRef arguments[] = {LLVMGetParam(s->function, 0), LLVMGetParam(s->function, 1),
+                                LLVMGetParam(s->function, 2), LLVMGetParam(s->function, 3),
+                                place_of(f, index)};
+    LLVMBuildCall2(f->builder, f->op_type, f->functions[planned.shape], arguments, 5, "");
+  }
+  if (ends_layer(s, i)) call_hook(s, layer, 1);
+}
+
+/* ---- layers that are alike, as a loop -------------------------------------------------- */
+
+/* Whether op j does what op i does, `layers` layers further on. */
+static bool alike(const step_filler *s, uint32_t i, uint32_t j, int32_t layers) {
+  const cpu_planned *planned = s->f->plan->ops + s->first;
+  if (j >= s->count || planned[i].shape != planned[j].shape) return false;
+  if (s->ops[i].barrier != s->ops[j].barrier) return false;
+  if (begins_layer(s, i) != begins_layer(s, j) || ends_layer(s, i) != ends_layer(s, j))
+    return false;
+  if (s->ops[i].layer < 0) return s->ops[j].layer < 0;
+  return s->ops[j].layer == s->ops[i].layer + layers;
+}
+
+/* Ops [i, i + *out_period) are a layer; how many times they come, each a layer further on. */
+static uint32_t repetitions(const step_filler *s, uint32_t i, uint32_t *out_period) {
+  uint32_t period = 1, times = 1;
+  *out_period = 1;
+  if (!begins_layer(s, i)) return 1;
+  while (i + period < s->count && !begins_layer(s, i + period)) period++;
+  for (;; times++)
+    for (uint32_t j = 0; j < period; j++)
+      if (!alike(s, i + j, i + times * period + j, (int32_t)times)) {
+        if (times > 1) *out_period = period;
+        return times;
+      }
+}
+
+/* for (round = 0; round < times; round++) ops i .. i + period - 1 of layer first + round */
+static void make_loop(const step_filler *s, uint32_t i, uint32_t period, uint32_t times) {
+  const filler *f = s->f;
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(f->builder);
+  LLVMBasicBlockRef body = LLVMAppendBasicBlockInContext(f->context, s->function, "layer");
+  LLVMBasicBlockRef after = LLVMAppendBasicBlockInContext(f->context, s->function, "");
+  LLVMBuildBr(f->builder, body);
+  LLVMPositionBuilderAtEnd(f->builder, body);
+  LLVMValueRef round = LLVMBuildPhi(f->builder, f->word, "round");
+  LLVMValueRef layer =
+      LLVMBuildAdd(f->builder, round, word_of(f, (uint32_t)s->ops[i].layer), "layer");
+  LLVMValueRef base = LLVMBuildMul(f->builder, round, word_of(f, period), "");
+  for (uint32_t j = 0; j < period; j++)
+    call_op(s, i + j, layer, LLVMBuildAdd(f->builder, base, word_of(f, s->first + i + j), "index"));
+  LLVMValueRef next = LLVMBuildAdd(f->builder, round, word_of(f, 1), "");
+  LLVMValueRef more = LLVMBuildICmp(f->builder, LLVMIntULT, next, word_of(f, times), "");
+  LLVMBuildCondBr(f->builder, more, body, after);
+  LLVMValueRef values[] = {word_of(f, 0), next};
+  LLVMBasicBlockRef blocks[] = {before, body};
+  LLVMAddIncoming(round, values, blocks, 2);
+  LLVMPositionBuilderAtEnd(f->builder, after);
 }
 
 static void make_step(const filler *f, uint32_t variant, uint32_t index) {
   const stele_program_step *step = stele_program_steps(f->program, index);
-  const stele_op *ops = stele_program_ops(f->program, step->first_op);
-  LLVMValueRef function = tgt_step_begin(f->module, f->builder, variant, index);
-  for (uint32_t i = 0; i < step->op_count; i++) {
-    const stele_op *op = &ops[i];
-    if (op->layer >= 0 && neighbour_layer(ops, step->op_count, i, -1) != op->layer)
-      call_hook(f, function, op->layer, 0);
-    if (op->barrier) call_meet(f, function);
-    cpu_planned planned = f->plan->ops[step->first_op + i];
-    if (planned.shape != CPU_NO_OP) call_op(f, function, planned);
-    if (op->layer >= 0 && neighbour_layer(ops, step->op_count, i, 1) != op->layer)
-      call_hook(f, function, op->layer, 1);
+  step_filler s = {f, tgt_step_begin(f->module, f->builder, variant, index),
+                   stele_program_ops(f->program, step->first_op), step->first_op, step->op_count};
+  for (uint32_t i = 0; i < s.count;) {
+    uint32_t period, times = repetitions(&s, i, &period);
+    if (times > 1)
+      make_loop(&s, i, period, times);
+    else
+      call_op(&s, i, word_of(f, (uint32_t)s.ops[i].layer), word_of(f, s.first + i));
+    i += period * times;
   }
   LLVMBuildRetVoid(f->builder);
+}
+
+/* ---- all of it ------------------------------------------------------------------------- */
+
+/* Offsets of the places of all ops, in the array of places. */
+static LLVMValueRef make_offsets(LLVMModuleRef module, const cpu_plan *plan, uint64_t ops,
+                                 base_arena *arena) {
+  uint32_t *offsets = base_arena_alloc(arena, ops + 1, sizeof *offsets);
+  if (!offsets) return NULL;
+  for (uint64_t i = 0; i < ops; i++)
+    if (plan->ops[i].place != CPU_NO_OP)
+      offsets[i] = plan->ops[i].place * (uint32_t)sizeof(cpu_place);
+  return artifact_llvm_bytes(module, "offsets", offsets, (size_t)ops * sizeof *offsets, 16);
 }
 
 stele_status cpu_module_fill(LLVMModuleRef module, uint32_t variant, const stele_program *program,
@@ -132,11 +229,12 @@ stele_status cpu_module_fill(LLVMModuleRef module, uint32_t variant, const stele
               .hook = LLVMGetNamedFunction(module, "cpu_layer_hook"),
               .places = artifact_llvm_bytes(module, "places", plan->places,
                                             plan->place_count * sizeof(cpu_place), 64),
+              .offsets = make_offsets(module, plan, program->ops.count, &arena),
               .functions = base_arena_alloc(&arena, plan->shape_count + 1u, sizeof(LLVMValueRef)),
               .program = program,
               .plan = plan};
   stele_status status = STELE_OK;
-  if (!f.functions) status = base_fail(sink, STELE_OUT_OF_MEMORY, "out of memory");
+  if (!f.functions || !f.offsets) status = base_fail(sink, STELE_OUT_OF_MEMORY, "out of memory");
   for (uint32_t i = 0; i < plan->shape_count && status == STELE_OK; i++)
     status = make_function(&f, i, sink);
   if (status == STELE_OK)

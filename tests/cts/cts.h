@@ -93,9 +93,12 @@ typedef struct cts_program {
   uint32_t op_count, buffer_count, weight_count, group_count, rope_count;
   uint32_t vocab, hidden, layers, capacity;
   uint64_t workspace_bytes;
+  /* where its things begin in the program that holds all cases of a row */
+  uint32_t first_op, first_buffer, first_weight, first_group, first_rope;
 } cts_program;
 
 #define CTS_WORKERS 3u
+#define CTS_MAX_CASES 64u /* of a row */
 
 /* Numbers that depend on (seed, counter) alone; the float is in [-1, 1). */
 uint64_t cts_random(uint64_t seed, uint64_t counter);
@@ -119,12 +122,13 @@ uint32_t cts_tokens(const cts_program *p); /* lanes * width */
 /* Cuts `rows` rows into tiles of whole row_aligns (and of `multiple` rows). */
 void cts_tile(const cts_program *p, stele_op *op, uint64_t rows, uint32_t multiple);
 
-/* The finished block, with weights laid out by a target (NULL: plain), and the weights. */
+/* The finished block of several cases, a step each, with weights laid out by a target (NULL:
+ * plain), and the weights. Linking costs more than running, so a row's cases share a program. */
 typedef struct cts_built {
   stele_program *program;
   uint8_t *weights;
 } cts_built;
-stele_status cts_finish(const cts_program *p, const stele_target *target, void *self,
+stele_status cts_finish(cts_program **cases, uint32_t count, const stele_target *target, void *self,
                         stele_sink *sink, cts_built *out) STELE_MUST_USE;
 
 /* ---- running --------------------------------------------------------------------------- */
@@ -146,7 +150,7 @@ uint32_t cts_pool_pages(const cts_program *p);
 /* Code of a target for one program. */
 typedef struct cts_code {
   void *library;
-  stele_step_function step;
+  const stele_step *steps;
 } cts_code;
 stele_status cts_code_load(const stele_target *target, void *self, const stele_program *program,
                            stele_sink *sink, cts_code *out) STELE_MUST_USE;

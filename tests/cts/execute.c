@@ -143,8 +143,9 @@ static bool fill_cache(const cts_program *p, base_arena *arena, cts_call *call) 
   size_t entries = (size_t)p->step.lanes * g->table_entries;
   int32_t *read = base_arena_alloc(arena, entries, sizeof *read);
   int32_t *store = base_arena_alloc(arena, entries, sizeof *store);
-  const int32_t **tables = base_arena_alloc(arena, 2, sizeof *tables);
-  uint8_t **layers = base_arena_alloc(arena, 1, sizeof *layers);
+  size_t groups = (size_t)p->first_group + 1;
+  const int32_t **tables = base_arena_alloc(arena, 2 * groups, sizeof *tables);
+  uint8_t **layers = base_arena_alloc(arena, groups, sizeof *layers);
   call->pool_bytes = cts_pool_pages(p) * g->page_bytes;
   call->pool = poisoned(arena, call->pool_bytes);
   if (!read || !store || !tables || !layers || !call->pool) return false;
@@ -156,13 +157,13 @@ static bool fill_cache(const cts_program *p, base_arena *arena, cts_call *call) 
       if (page >= 0) fill_slot(p, lane, slot, call->pool + (uint64_t)page * g->page_bytes);
     }
   }
-  tables[0] = read;
-  tables[1] = store;
-  layers[0] = call->pool;
-  call->args.read_pages = &tables[0];
-  call->args.store_pages = &tables[1];
+  tables[p->first_group] = read;
+  tables[groups + p->first_group] = store;
+  layers[p->first_group] = call->pool;
+  call->args.read_pages = tables;
+  call->args.store_pages = tables + groups;
   call->env.layer_pages = layers;
-  call->env.layers = 1;
+  call->env.layers = (uint32_t)groups;
   return true;
 }
 
@@ -186,7 +187,8 @@ static float *random_floats(base_arena *arena, uint64_t seed, size_t count) {
   return values;
 }
 
-static bool fill_args(const cts_program *p, base_arena *arena, cts_call *call) {
+static bool fill_args(const cts_program *p, const stele_program *program, base_arena *arena,
+                      cts_call *call) {
   uint32_t lanes = p->step.lanes, tokens = cts_tokens(p), rotary = 0;
   int32_t *ids = base_arena_alloc(arena, tokens, sizeof *ids);
   int32_t *positions = base_arena_alloc(arena, tokens, sizeof *positions);
@@ -201,7 +203,8 @@ static bool fill_args(const cts_program *p, base_arena *arena, cts_call *call) {
     of_lanes[lanes + lane] = filled_of(p, lane);
     of_lanes[2 * lanes + lane] = first_of(p, lane);
   }
-  for (uint32_t i = 0; i < p->rope_count; i++) rotary += p->ropes[i].rotary;
+  for (uint64_t i = 0; i < program->ropes.count; i++)
+    rotary += stele_program_ropes(program, i)->rotary;
   call->args.struct_bytes = sizeof call->args;
   call->args.ids = ids;
   call->args.positions = positions;
@@ -225,7 +228,7 @@ stele_status cts_call_create(const cts_program *p, const stele_program *program,
   call.workspace = poisoned(arena, call.workspace_bytes);
   call.env.struct_bytes = sizeof call.env;
   call.env.workspace = call.workspace;
-  if (!call.workspace || !fill_args(p, arena, &call)) return STELE_OUT_OF_MEMORY;
+  if (!call.workspace || !fill_args(p, program, arena, &call)) return STELE_OUT_OF_MEMORY;
   if (p->group_count && !fill_cache(p, arena, &call)) return STELE_OUT_OF_MEMORY;
   for (uint32_t i = 0; i < p->buffer_count; i++)
     if (p->fill[i] == CTS_RANDOM) fill_buffer(p, i, call.workspace);
@@ -274,7 +277,7 @@ static stele_status load(const base_buffer *code, stele_sink *sink, cts_code *ou
     dlclose(library);
     return base_fail(sink, STELE_FAILED, "the code has no '%s'", STELE_ARTIFACT_QUERY);
   }
-  *out = (cts_code){library, query(STELE_ARTIFACT_ABI)->variants[0].steps[0].run};
+  *out = (cts_code){library, query(STELE_ARTIFACT_ABI)->variants[0].steps};
   return STELE_OK;
 }
 

@@ -55,78 +55,96 @@ static void describe(cts_program *p, const cts_row *row) {
              weights_scheme_get(p->cache_scheme)->name);
 }
 
+/* ---- running --------------------------------------------------------------------------- */
+
+/* The cases of a row, built into one program by each layout. */
+typedef struct batch {
+  base_arena arena;
+  cts_program *cases[CTS_MAX_CASES];
+  uint32_t count;
+  cts_built plain, packed;
+  cts_code code;
+} batch;
+
+static void fail_case(cts *cts, const cts_program *p, const stele_sink *sink) {
+  cts->failed++;
+  printf("FAILED %s: %s\n", p->name, sink->text);
+}
+
 /* By the interpreter, called directly on plain weights. */
-static stele_status run_reference(const cts_program *p, base_arena *arena, stele_sink *sink,
-                                  cts_call *out) {
-  cts_built built;
-  BASE_TRY(cts_finish(p, NULL, NULL, sink, &built));
-  BASE_TRY(cts_call_create(p, built.program, arena, out));
-  out->env.weights = built.weights;
-  ref_step(built.program, 0, &out->env, &out->args, 0, 1);
+static stele_status run_reference(batch *b, uint32_t i, base_arena *arena, cts_call *out) {
+  BASE_TRY(cts_call_create(b->cases[i], b->plain.program, arena, out));
+  out->env.weights = b->plain.weights;
+  ref_step(b->plain.program, i, &out->env, &out->args, 0, 1);
   return STELE_OK;
 }
 
-static stele_status run_target(const cts *cts, const cts_program *p, base_arena *arena,
-                               const cts_call *expected, stele_sink *sink) {
-  cts_built built;
-  cts_code code;
-  cts_call calls[CTS_WORKERS];
-  stele_status status = STELE_OK;
-  BASE_TRY(cts_finish(p, cts->target, cts->self, sink, &built));
-  BASE_TRY(cts_code_load(cts->target, cts->self, built.program, sink, &code));
-  for (uint32_t i = 0; i < CTS_WORKERS && status == STELE_OK; i++) {
-    status = cts_call_create(p, built.program, arena, &calls[i]);
-    if (status != STELE_OK) break;
-    calls[i].env.weights = built.weights;
-    cts_call_run(&calls[i], code.step, i + 1);
-    if (!cts_compare(p, i ? &calls[0] : expected, &calls[i], i != 0, sink)) {
-      if (i) base_sink_add(sink, "  with %u workers, against 1", i + 1);
-      status = STELE_FAILED;
-    }
+static stele_status run_case(batch *b, uint32_t i, base_arena *arena, stele_sink *sink) {
+  cts_call expected, calls[CTS_WORKERS];
+  BASE_TRY(run_reference(b, i, arena, &expected));
+  for (uint32_t w = 0; w < CTS_WORKERS; w++) {
+    BASE_TRY(cts_call_create(b->cases[i], b->packed.program, arena, &calls[w]));
+    calls[w].env.weights = b->packed.weights;
+    cts_call_run(&calls[w], b->code.steps[i].run, w + 1);
+    if (cts_compare(b->cases[i], w ? &calls[0] : &expected, &calls[w], w != 0, sink)) continue;
+    if (w) base_sink_add(sink, "  with %u workers, against 1", w + 1);
+    return STELE_FAILED;
   }
-  cts_code_unload(&code);
-  return status;
+  return STELE_OK;
 }
 
-static void run_case(cts *cts, const cts_row *row, uint32_t scheme, cts_mode mode,
+static void run_batch(cts *cts, batch *b) {
+  stele_sink sink = {{0}};
+  stele_status status = cts_finish(b->cases, b->count, NULL, NULL, &sink, &b->plain);
+  if (status == STELE_OK)
+    status = cts_finish(b->cases, b->count, cts->target, cts->self, &sink, &b->packed);
+  if (status == STELE_OK)
+    status = cts_code_load(cts->target, cts->self, b->packed.program, &sink, &b->code);
+  for (uint32_t i = 0; i < b->count; i++) {
+    base_arena arena = {0};
+    if (cts->verbose) {
+      printf("%s\n", b->cases[i]->name);
+      fflush(stdout); /* the next line may never come */
+    }
+    stele_status mine = status == STELE_OK ? run_case(b, i, &arena, &sink) : status;
+    if (mine != STELE_OK) fail_case(cts, b->cases[i], &sink);
+    base_arena_deinit(&arena);
+  }
+  cts_code_unload(&b->code);
+}
+
+/* ---- cases ----------------------------------------------------------------------------- */
+
+static void add_case(cts *cts, batch *b, const cts_row *row, uint32_t scheme, cts_mode mode,
                      uint32_t cache_scheme) {
-  base_arena arena = {0};
-  cts_program *p = base_arena_alloc(&arena, 1, sizeof *p);
-  if (!p) exit(2);
   const cts_shape *s = &row->shape;
-  p->arena = &arena;
+  cts_program *p = base_arena_alloc(&b->arena, 1, sizeof *p);
+  if (!p || b->count == CTS_MAX_CASES) abort();
+  p->arena = &b->arena;
   p->traits = &cts->traits;
   p->shape = s;
   p->scheme = scheme;
   p->mode = mode;
   p->cache_scheme = cache_scheme;
   describe(p, row);
-  if (!cts->filter || strstr(p->name, cts->filter)) {
-    stele_sink sink = {{0}};
-    cts_call expected;
-    if (cts->list || cts->verbose) printf("%s\n", p->name);
-    fflush(stdout);
-    p->seed = seed_of(p->name);
-    p->step =
-        (stele_program_step){.lanes = s->lanes ? s->lanes : 1, .width = s->width ? s->width : 1};
-    p->step.kind = p->step.width > 1 ? STELE_STEP_PREFILL : STELE_STEP_DECODE;
-    p->vocab = p->hidden = 64;
-    p->capacity = s->capacity ? s->capacity : 64;
-    cts->run++;
-    if (!cts->list) {
-      row->build(p, s);
-      stele_status status = run_reference(p, &arena, &sink, &expected);
-      if (status == STELE_OK) status = run_target(cts, p, &arena, &expected, &sink);
-      if (status != STELE_OK) {
-        cts->failed++;
-        printf("FAILED %s: %s\n", p->name, sink.text);
-      }
-    }
+  if (cts->filter && !strstr(p->name, cts->filter)) return;
+  cts->run++;
+  if (cts->list) {
+    printf("%s\n", p->name);
+    return;
   }
-  base_arena_deinit(&arena);
+  p->seed = seed_of(p->name);
+  p->step =
+      (stele_program_step){.lanes = s->lanes ? s->lanes : 1, .width = s->width ? s->width : 1};
+  p->step.kind = p->step.width > 1 ? STELE_STEP_PREFILL : STELE_STEP_DECODE;
+  p->vocab = p->hidden = 64;
+  p->capacity = s->capacity ? s->capacity : 64;
+  row->build(p, s);
+  b->cases[b->count++] = p;
 }
 
 static void run_row(cts *cts, const cts_row *row) {
+  batch b = {0};
   uint32_t schemes = row->shape.schemes ? row->shape.schemes : 1;
   uint32_t modes = row->shape.modes ? row->shape.modes : 1;
   uint32_t caches = row->shape.cache_schemes ? row->shape.cache_schemes : 1;
@@ -135,7 +153,9 @@ static void run_row(cts *cts, const cts_row *row) {
       for (uint32_t cache = 0; cache < WEIGHTS_SCHEME_COUNT; cache++)
         if (schemes >> scheme & 1 && modes >> mode & 1 && caches >> cache & 1 &&
             exists(cts, row, scheme, (cts_mode)mode))
-          run_case(cts, row, scheme, (cts_mode)mode, cache);
+          add_case(cts, &b, row, scheme, (cts_mode)mode, cache);
+  if (b.count) run_batch(cts, &b);
+  base_arena_deinit(&b.arena);
 }
 
 /* Every op with operands is executed by programs; `ids` and `cache` are read where they are. */

@@ -186,30 +186,118 @@ void cts_tile(const cts_program *p, stele_op *op, uint64_t rows, uint32_t multip
 
 /* ---- the block ------------------------------------------------------------------------- */
 
-static stele_table put_table(base_buffer *block, const void *data, uint64_t count, size_t size) {
+/* Where the things of one case begin in the tables of the program that holds them all. */
+static void place(cts_program **cases, uint32_t count) {
+  for (uint32_t i = 1; i < count; i++) {
+    cts_program *p = cases[i];
+    const cts_program *before = cases[i - 1];
+    p->first_op = before->first_op + before->op_count;
+    p->first_buffer = before->first_buffer + before->buffer_count;
+    p->first_weight = before->first_weight + before->weight_count;
+    p->first_group = before->first_group + before->group_count;
+    p->first_rope = before->first_rope + before->rope_count;
+  }
+}
+
+static int32_t shift(int32_t index, uint32_t by) { return index < 0 ? index : index + (int32_t)by; }
+
+/* An op with the indices of the program that holds all cases; a group has a layer of its own. */
+static stele_op placed_op(const cts_program *p, stele_op op) {
+  for (int i = 0; i < 2; i++) op.in[i] = shift(op.in[i], p->first_buffer);
+  op.out = shift(op.out, p->first_buffer);
+  op.prepared = shift(op.prepared, p->first_buffer);
+  op.scratch = shift(op.scratch, p->first_buffer);
+  op.stage = shift(op.stage, p->first_buffer);
+  for (int i = 0; i < STELE_W_COUNT; i++) op.weight[i] = shift(op.weight[i], p->first_weight);
+  op.layer = shift(op.layer, p->first_group);
+  if (p->group_count) op.group += p->first_group;
+  if (p->rope_count) op.rope += p->first_rope;
+  return op;
+}
+
+/* The tables in the making. */
+typedef struct tables {
+  base_buffer steps, ops, buffers, weights, groups, ropes, layer_group;
+  stele_program head;
+} tables;
+
+static stele_status add_weights(const cts_program *p, const stele_target *target, void *self,
+                                stele_sink *sink, tables *t) {
+  for (uint32_t i = 0; i < p->weight_count; i++) {
+    const cts_weight *w = &p->weights[i];
+    stele_program_weight laid = {.scheme = w->scheme,
+                                 .rows = w->rows,
+                                 .columns = w->columns,
+                                 .offset = t->head.weights_bytes,
+                                 .bytes = w->bytes};
+    if (target && !w->vector)
+      BASE_TRY(target->layout(self, w->scheme, w->rows, w->columns, w->embedding, sink,
+                              &laid.layout, &laid.bytes));
+    t->head.weights_bytes = base_align(t->head.weights_bytes + laid.bytes, 64);
+    base_buffer_append(&t->weights, &laid, sizeof laid);
+  }
+  return STELE_OK;
+}
+
+static void add_case(const cts_program *p, tables *t) {
+  stele_program_step step = p->step;
+  step.first_op = p->first_op;
+  step.op_count = p->op_count;
+  base_buffer_append(&t->steps, &step, sizeof step);
+  for (uint32_t i = 0; i < p->op_count; i++) {
+    stele_op op = placed_op(p, p->ops[i]);
+    base_buffer_append(&t->ops, &op, sizeof op);
+  }
+  base_buffer_append(&t->buffers, p->buffers, p->buffer_count * sizeof p->buffers[0]);
+  base_buffer_append(&t->groups, p->groups, p->group_count * sizeof p->groups[0]);
+  for (uint32_t i = 0; i < p->rope_count; i++) {
+    stele_program_rope rope = p->ropes[i];
+    rope.weight = shift(rope.weight, p->first_weight);
+    base_buffer_append(&t->ropes, &rope, sizeof rope);
+  }
+  if (p->group_count) base_buffer_append(&t->layer_group, &p->first_group, sizeof p->first_group);
+  t->head.layers += p->group_count;
+  t->head.workspace_bytes = base_max(t->head.workspace_bytes, p->workspace_bytes);
+  t->head.max_lanes = p->step.lanes;
+  t->head.prefill_width = p->step.width;
+}
+
+static stele_table put_table(base_buffer *block, const base_buffer *rows, size_t size) {
   base_buffer_align(block, 64);
-  stele_table table = {block->size, count};
-  base_buffer_append(block, data, count * size);
+  stele_table table = {block->size, rows->size / size};
+  base_buffer_append(block, rows->data, rows->size);
   return table;
 }
 
-static stele_status lay_out(const cts_program *p, const stele_target *target, void *self,
-                            stele_sink *sink, stele_program_weight *out, uint64_t *out_bytes) {
-  uint64_t total = 0;
-  for (uint32_t i = 0; i < p->weight_count; i++) {
-    const cts_weight *w = &p->weights[i];
-    out[i] = (stele_program_weight){.scheme = w->scheme,
-                                    .rows = w->rows,
-                                    .columns = w->columns,
-                                    .offset = total,
-                                    .bytes = w->bytes};
-    if (target && !w->vector)
-      BASE_TRY(target->layout(self, w->scheme, w->rows, w->columns, w->embedding, sink,
-                              &out[i].layout, &out[i].bytes));
-    total = base_align(total + out[i].bytes, 64);
+static stele_program *assemble(base_arena *arena, tables *t) {
+  stele_program *head = &t->head, *result = NULL;
+  base_buffer block = {0}, strings = {0};
+  base_buffer_append(&strings, "", 1);
+  base_buffer_append(&block, head, sizeof *head);
+  head->steps = put_table(&block, &t->steps, sizeof(stele_program_step));
+  head->ops = put_table(&block, &t->ops, sizeof(stele_op));
+  head->buffers = put_table(&block, &t->buffers, sizeof(stele_buffer));
+  head->weights = put_table(&block, &t->weights, sizeof(stele_program_weight));
+  head->groups = put_table(&block, &t->groups, sizeof(stele_group));
+  head->ropes = put_table(&block, &t->ropes, sizeof(stele_program_rope));
+  head->layer_group = put_table(&block, &t->layer_group, sizeof(uint32_t));
+  head->strings = put_table(&block, &strings, 1);
+  base_buffer_align(&block, 64);
+  head->bytes = block.size;
+  if (!block.failed) result = base_arena_alloc(arena, block.size, 1);
+  if (result) {
+    memcpy(block.data, head, sizeof *head);
+    memcpy(result, block.data, block.size);
   }
-  *out_bytes = total;
-  return STELE_OK;
+  base_buffer_deinit(&block);
+  base_buffer_deinit(&strings);
+  return result;
+}
+
+static void free_tables(tables *t) {
+  base_buffer *const all[] = {&t->steps,  &t->ops,   &t->buffers,    &t->weights,
+                              &t->groups, &t->ropes, &t->layer_group};
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) base_buffer_deinit(all[i]);
 }
 
 /* Packs in two pieces where there are enough rows, as the artefact's writer does in many. */
@@ -225,60 +313,46 @@ static stele_status pack(const cts_weight *w, const stele_program_weight *laid,
                       w->plain, destination, sink);
 }
 
-static stele_program *assemble(const cts_program *p, const stele_program_weight *weights,
-                               uint64_t weights_bytes) {
-  stele_program head = {.magic = STELE_PROGRAM_MAGIC,
-                        .version = STELE_PROGRAM_VERSION,
-                        .vocab = p->vocab,
-                        .hidden = p->hidden,
-                        .layers = p->layers,
-                        .capacity = p->capacity,
-                        .max_lanes = p->step.lanes,
-                        .prefill_width = p->step.width,
-                        .max_workers = CTS_WORKERS,
-                        .workspace_bytes = p->workspace_bytes,
-                        .weights_bytes = weights_bytes};
-  static const uint32_t layer_group[1] = {0};
-  stele_program_step step = p->step;
-  step.op_count = p->op_count;
-  base_buffer block = {0};
-  base_buffer_append(&block, &head, sizeof head);
-  head.steps = put_table(&block, &step, 1, sizeof step);
-  head.ops = put_table(&block, p->ops, p->op_count, sizeof p->ops[0]);
-  head.buffers = put_table(&block, p->buffers, p->buffer_count, sizeof p->buffers[0]);
-  head.weights = put_table(&block, weights, p->weight_count, sizeof weights[0]);
-  head.groups = put_table(&block, p->groups, p->group_count, sizeof p->groups[0]);
-  head.ropes = put_table(&block, p->ropes, p->rope_count, sizeof p->ropes[0]);
-  head.layer_group = put_table(&block, layer_group, p->layers, sizeof layer_group[0]);
-  head.strings = put_table(&block, "", 1, 1);
-  base_buffer_align(&block, 64);
-  head.bytes = block.size;
-  stele_program *result = base_arena_alloc(p->arena, block.size, 1);
-  if (block.failed) result = NULL;
-  if (result) {
-    memcpy(block.data, &head, sizeof head);
-    memcpy(result, block.data, block.size);
-  }
-  base_buffer_deinit(&block);
-  return result;
-}
-
-stele_status cts_finish(const cts_program *p, const stele_target *target, void *self,
-                        stele_sink *sink, cts_built *out) {
-  stele_program_weight weights[CTS_MAX];
-  uint64_t bytes;
-  BASE_TRY(lay_out(p, target, self, sink, weights, &bytes));
-  out->program = assemble(p, weights, bytes);
-  uint8_t *memory = base_arena_alloc(p->arena, bytes + STELE_ARTIFACT_ALIGN, 1);
-  if (!out->program || !memory) return base_fail(sink, STELE_OUT_OF_MEMORY, "out of memory");
-  out->weights = memory + (STELE_ARTIFACT_ALIGN - (uintptr_t)memory % STELE_ARTIFACT_ALIGN);
+static stele_status fill_weights(const cts_program *p, const stele_target *target, void *self,
+                                 stele_sink *sink, const cts_built *built) {
   for (uint32_t i = 0; i < p->weight_count; i++) {
     const cts_weight *w = &p->weights[i];
+    const stele_program_weight *laid = stele_program_weights(built->program, p->first_weight + i);
     if (target && !w->vector)
-      BASE_TRY(pack(w, &weights[i], target, self, p->traits->row_align, sink,
-                    out->weights + weights[i].offset));
+      BASE_TRY(
+          pack(w, laid, target, self, p->traits->row_align, sink, built->weights + laid->offset));
     else
-      memcpy(out->weights + weights[i].offset, w->plain, w->bytes);
+      memcpy(built->weights + laid->offset, w->plain, w->bytes);
   }
   return STELE_OK;
+}
+
+static stele_status finish(cts_program **cases, uint32_t count, const stele_target *target,
+                           void *self, stele_sink *sink, tables *t, cts_built *out) {
+  base_arena *arena = cases[0]->arena;
+  place(cases, count);
+  t->head = (stele_program){.magic = STELE_PROGRAM_MAGIC,
+                            .version = STELE_PROGRAM_VERSION,
+                            .vocab = cases[0]->vocab,
+                            .hidden = cases[0]->hidden,
+                            .capacity = cases[0]->capacity,
+                            .max_workers = CTS_WORKERS};
+  for (uint32_t i = 0; i < count; i++) {
+    BASE_TRY(add_weights(cases[i], target, self, sink, t));
+    add_case(cases[i], t);
+  }
+  out->program = assemble(arena, t);
+  uint8_t *memory = base_arena_alloc(arena, t->head.weights_bytes + STELE_ARTIFACT_ALIGN, 1);
+  if (!out->program || !memory) return base_fail(sink, STELE_OUT_OF_MEMORY, "out of memory");
+  out->weights = memory + (STELE_ARTIFACT_ALIGN - (uintptr_t)memory % STELE_ARTIFACT_ALIGN);
+  for (uint32_t i = 0; i < count; i++) BASE_TRY(fill_weights(cases[i], target, self, sink, out));
+  return STELE_OK;
+}
+
+stele_status cts_finish(cts_program **cases, uint32_t count, const stele_target *target, void *self,
+                        stele_sink *sink, cts_built *out) {
+  tables t = {0};
+  stele_status status = finish(cases, count, target, self, sink, &t, out);
+  free_tables(&t);
+  return status;
 }

@@ -17,16 +17,16 @@ extern "C" {
  * are read during the call only. */
 typedef struct stele_compile_options {
   uint32_t struct_bytes;
-  uint32_t max_cache_len;    /* tokens a lane can hold [4096 or the model's maximum] */
-  uint32_t prefill;          /* tokens of a prefill step, 1: none [128] */
-  uint32_t lanes;            /* 1 to 16 [1] */
-  uint32_t threads;          /* that pack weights [the processors at hand] */
-  const char *target;        /* ["cpu"] */
-  const char *cpu;           /* ["native"] */
-  const char *cache_dtype;   /* f32, f16, bf16 [f16, f32 when precise or the weights are f32] */
-  const char *weights_file;  /* put the weights into this file instead [NULL] */
+  uint32_t max_cache_len;   /* tokens a lane can hold [4096 or the model's maximum] */
+  uint32_t prefill;         /* tokens of a prefill step, 1: none [128] */
+  uint32_t lanes;           /* 1 to 16 [1] */
+  uint32_t threads;         /* that pack weights [the processors at hand] */
+  const char *target;       /* ["cpu"] */
+  const char *cpu;          /* ["native"] */
+  const char *cache_dtype;  /* f32, f16, bf16 [f16, f32 when precise or the weights are f32] */
+  const char *weights_file; /* put the weights into this file instead [NULL] */
   bool precise;
-  const char *dump_directory; /* IR after each stage, program, code [NULL] */
+  const char *dump_directory;     /* IR after each stage, program, code [NULL] */
   const char *const *skip_passes; /* names, NULL at the end [NULL] */
 
   /* Called now and then with how much of the work is done; NULL: not. */
@@ -47,7 +47,7 @@ typedef struct stele_compile_report {
   uint32_t capacity, model_positions;
   uint32_t phase_count;
   stele_compile_phase phases[40]; /* front-end, each pass, target, link, weights */
-  char note[256]; /* something the user should know, or empty */
+  char note[256];                 /* something the user should know, or empty */
 } stele_compile_report;
 
 /* Compiles the model at model_path into output_path. On failure nothing is left at output_path
@@ -68,8 +68,7 @@ typedef struct stele_opt_options {
 } stele_opt_options;
 STELE_API stele_status stele_opt(const char *text, const char *file_name,
                                  const stele_opt_options *options, stele_sink *sink,
-                                 stele_compile_report *out_report, char **out_text)
-    STELE_MUST_USE;
+                                 stele_compile_report *out_report, char **out_text) STELE_MUST_USE;
 
 /* Tables for people: name and summary of pass or target i; false above the last. */
 STELE_API bool stele_pass_describe(size_t i, const char **out_name, const char **out_summary);

@@ -13,8 +13,8 @@ typedef struct pass_context {
   void *target_self;
   stele_target_traits traits;
   bool precise;
-  base_arena *arena;          /* lives with the compile */
-  stele_program *program;     /* what flatten makes; in the arena */
+  base_arena *arena;      /* lives with the compile */
+  stele_program *program; /* what flatten makes; in the arena */
   stele_sink *sink;
 } pass_context;
 

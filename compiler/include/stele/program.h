@@ -41,10 +41,10 @@ enum stele_op_kind {
   STELE_OP_COUNT
 };
 
-enum stele_prologue {       /* what happens to the input of a linear op before it is read */
-  STELE_PROLOGUE_NONE = 0,
-  STELE_PROLOGUE_NORM = 1,    /* rms_norm with weight[STELE_W_NORM], eps */
-  STELE_PROLOGUE_COMBINE = 2  /* attention_combine of in[0] */
+enum stele_prologue { /* what happens to the input of a linear op before it is read */
+                      STELE_PROLOGUE_NONE = 0,
+                      STELE_PROLOGUE_NORM = 1,   /* rms_norm with weight[STELE_W_NORM], eps */
+                      STELE_PROLOGUE_COMBINE = 2 /* attention_combine of in[0] */
 };
 
 enum stele_function { STELE_SILU = 0, STELE_GELU = 1, STELE_GELU_TANH = 2, STELE_RELU = 3 };
@@ -116,23 +116,23 @@ typedef struct stele_op {
   uint32_t tokens;  /* T */
   uint32_t barrier; /* 1: all workers meet before this op */
   uint32_t tiles, tile_rows;
-  uint32_t device;  /* 0: the target's own; others by plugin */
-  uint32_t flags;   /* STELE_FLAG_* */
+  uint32_t device; /* 0: the target's own; others by plugin */
+  uint32_t flags;  /* STELE_FLAG_* */
 
   uint32_t prologue;   /* enum stele_prologue; its result goes to buffer `prepared` */
   uint32_t activation; /* scheme in which weights meet activations: STELE_F32 or STELE_Q8_0 */
   int32_t in[2];       /* buffers, -1: none */
   int32_t out;
-  int32_t prepared;    /* per-worker buffer for the prologue's (or quantisation's) result */
-  int32_t scratch;     /* linear_argmax: the tiles' bests */
-  int32_t stage;       /* buffer of staged pages, see STELE_FLAG_STAGED */
+  int32_t prepared; /* per-worker buffer for the prologue's (or quantisation's) result */
+  int32_t scratch;  /* linear_argmax: the tiles' bests */
+  int32_t stage;    /* buffer of staged pages, see STELE_FLAG_STAGED */
   int32_t weight[STELE_W_COUNT]; /* indices into the weight table, -1: none */
 
-  uint32_t group, heads;       /* attention */
-  uint32_t head;               /* rope: elements of a head; rms_norm: of a segment */
+  uint32_t group, heads; /* attention */
+  uint32_t head;         /* rope: elements of a head; rms_norm: of a segment */
   uint32_t rotary, rope_offset, pairing, rope; /* rope: index of the rope table */
-  uint32_t function;           /* enum stele_function */
-  uint32_t output_kind, output_index; /* output: enum stele_output; which hidden state */
+  uint32_t function;                           /* enum stele_function */
+  uint32_t output_kind, output_index;          /* output: enum stele_output; which hidden state */
   float eps, head_eps, scale, soft_cap;
 } stele_op;
 

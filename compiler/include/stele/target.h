@@ -21,18 +21,18 @@ extern "C" {
 
 typedef struct stele_target_options {
   uint32_t struct_bytes;
-  const char *cpu;    /* as given with --cpu: native, x86-64, ..., portable */
-  bool precise;       /* activations, caches and sums in float32 */
+  const char *cpu;            /* as given with --cpu: native, x86-64, ..., portable */
+  bool precise;               /* activations, caches and sums in float32 */
   const char *dump_directory; /* where to leave intermediate code, or NULL */
 } stele_target_options;
 
 /* What a target wants of the schedule. */
 typedef struct stele_target_traits {
-  uint32_t row_align;        /* tiles of matrices are multiples of so many rows */
-  uint32_t tile_bytes;       /* about so many weight bytes per tile are good */
-  bool quantise_activations; /* integer products with quantised weights, unless precise */
+  uint32_t row_align;              /* tiles of matrices are multiples of so many rows */
+  uint32_t tile_bytes;             /* about so many weight bytes per tile are good */
+  bool quantise_activations;       /* integer products with quantised weights, unless precise */
   uint32_t inline_prologue_tokens; /* up to so many tokens every worker does the prologue itself */
-  uint32_t attention_rows;   /* tokens per tile of attention in wide steps */
+  uint32_t attention_rows;         /* tokens per tile of attention in wide steps */
   uint32_t max_workers;
 } stele_target_traits;
 

@@ -33,8 +33,8 @@ typedef struct stele_trailer {
   uint64_t code_hash;      /* XXH3_64bits of the ELF part; checked at every open */
   uint64_t weights_offset; /* where the weights begin in this file; 0: in a file of their own */
   uint64_t weights_bytes;
-  uint64_t weights_hash;   /* XXH3_64bits of the weights; checked by `stele doctor` */
-  uint64_t self_hash;      /* XXH3_64bits of the bytes of this struct before this field */
+  uint64_t weights_hash; /* XXH3_64bits of the weights; checked by `stele doctor` */
+  uint64_t self_hash;    /* XXH3_64bits of the bytes of this struct before this field */
 } stele_trailer;
 
 /* ---- steps ---------------------------------------------------------------------------- */
@@ -48,44 +48,44 @@ enum stele_step_kind {
 
 /* What a step leaves in args->out_*. */
 enum stele_output {
-  STELE_OUTPUT_NONE = 0,   /* only the cache */
-  STELE_OUTPUT_TOKEN = 1,  /* out_tokens: argmax of the logits, ties to the lowest id */
-  STELE_OUTPUT_LAST = 2,   /* out_logits: of the last valid token of each lane */
-  STELE_OUTPUT_ALL = 3,    /* out_logits: of every valid token */
-  STELE_OUTPUT_HIDDEN = 4  /* out_hidden: the residual stream */
+  STELE_OUTPUT_NONE = 0,  /* only the cache */
+  STELE_OUTPUT_TOKEN = 1, /* out_tokens: argmax of the logits, ties to the lowest id */
+  STELE_OUTPUT_LAST = 2,  /* out_logits: of the last valid token of each lane */
+  STELE_OUTPUT_ALL = 3,   /* out_logits: of every valid token */
+  STELE_OUTPUT_HIDDEN = 4 /* out_hidden: the residual stream */
 };
 
 /* Inputs and outputs of one call. Pointers that a step does not use may be NULL. */
 typedef struct stele_step_args {
-  uint32_t struct_bytes;            /* sizeof(stele_step_args) of the caller */
+  uint32_t struct_bytes; /* sizeof(stele_step_args) of the caller */
   uint32_t reserved;
-  const int32_t *ids;               /* [lanes][width] */
-  const int32_t *positions;         /* [lanes][width], for rope only */
-  const int32_t *valid;             /* [lanes] tokens that count, from the left: 0 to width */
-  const int32_t *filled;            /* [lanes] slot of the lane's first new token */
-  const int32_t *first;             /* [lanes] first slot that may be seen */
-  const int32_t *const *read_pages; /* [groups] -> [lanes][table_entries of the group] */
+  const int32_t *ids;                /* [lanes][width] */
+  const int32_t *positions;          /* [lanes][width], for rope only */
+  const int32_t *valid;              /* [lanes] tokens that count, from the left: 0 to width */
+  const int32_t *filled;             /* [lanes] slot of the lane's first new token */
+  const int32_t *first;              /* [lanes] first slot that may be seen */
+  const int32_t *const *read_pages;  /* [groups] -> [lanes][table_entries of the group] */
   const int32_t *const *store_pages; /* [groups] -> the same; -1: not stored */
-  const int32_t *state_blocks;      /* [lanes] state block of each lane (recurrent groups) */
-  const uint64_t *mask;             /* [lanes][ceil(capacity/64)] bits over slots, or NULL: all */
-  const float *rope;                /* [rope kinds][lanes][width][rotary] rows as in stele_rope,
-                                       or NULL where rope does not depend on the length */
-  int32_t *out_tokens;              /* [lanes], for verify steps [width] */
-  float *out_logits;                /* LAST [lanes][vocab], ALL [lanes][width][vocab] */
-  float *out_hidden;                /* [layers + 1][lanes][width][hidden]: the embedding, then
-                                       after each layer, the last after the final norm */
+  const int32_t *state_blocks;       /* [lanes] state block of each lane (recurrent groups) */
+  const uint64_t *mask;              /* [lanes][ceil(capacity/64)] bits over slots, or NULL: all */
+  const float *rope;                 /* [rope kinds][lanes][width][rotary] rows as in stele_rope,
+                                        or NULL where rope does not depend on the length */
+  int32_t *out_tokens;               /* [lanes], for verify steps [width] */
+  float *out_logits;                 /* LAST [lanes][vocab], ALL [lanes][width][vocab] */
+  float *out_hidden;                 /* [layers + 1][lanes][width][hidden]: the embedding, then
+                                        after each layer, the last after the final norm */
 } stele_step_args;
 
 /* Services and memory, the same for many calls. */
 typedef struct stele_env {
-  uint32_t struct_bytes;           /* sizeof(stele_env) of the caller */
-  uint32_t layers;                 /* entries of layer_pages */
-  const uint8_t *weights;          /* the weights, aligned to STELE_ARTIFACT_ALIGN */
-  uint8_t *workspace;              /* workspace_bytes, aligned to 64, not shared between
-                                      concurrent calls; contents need not be kept */
-  uint8_t *const *layer_pages;     /* [layers] first page of the layer's pool: page p of a layer
-                                      is at layer_pages[layer] + p * page_bytes of its group */
-  uint8_t *const *layer_state;     /* [layers] state blocks of recurrent layers, or NULL */
+  uint32_t struct_bytes;       /* sizeof(stele_env) of the caller */
+  uint32_t layers;             /* entries of layer_pages */
+  const uint8_t *weights;      /* the weights, aligned to STELE_ARTIFACT_ALIGN */
+  uint8_t *workspace;          /* workspace_bytes, aligned to 64, not shared between
+                                  concurrent calls; contents need not be kept */
+  uint8_t *const *layer_pages; /* [layers] first page of the layer's pool: page p of a layer
+                                  is at layer_pages[layer] + p * page_bytes of its group */
+  uint8_t *const *layer_state; /* [layers] state blocks of recurrent layers, or NULL */
   void (*barrier)(void *barrier_data, uint32_t worker); /* all workers meet; unused with one */
   void *barrier_data;
   void (*layer_hook)(void *hook_data, uint32_t layer, uint32_t end); /* or NULL; worker 0 */
@@ -98,7 +98,7 @@ typedef void (*stele_step_function)(const stele_env *env, const stele_step_args 
                                     uint32_t worker, uint32_t workers);
 
 typedef struct stele_step {
-  uint32_t kind;   /* enum stele_step_kind */
+  uint32_t kind; /* enum stele_step_kind */
   uint32_t lanes;
   uint32_t width;  /* tokens per lane */
   uint32_t output; /* enum stele_output */
@@ -109,13 +109,13 @@ typedef struct stele_step {
 /* ---- caches --------------------------------------------------------------------------- */
 
 enum stele_scheme { /* how numbers are stored; the table is compiler/weights/schemes.def */
-  STELE_F32 = 0,
-  STELE_F16 = 1,
-  STELE_BF16 = 2,
-  STELE_Q8_0 = 3,
-  STELE_Q4_0 = 4,
-  STELE_Q4_1 = 5,
-  STELE_I32 = 6
+                    STELE_F32 = 0,
+                    STELE_F16 = 1,
+                    STELE_BF16 = 2,
+                    STELE_Q8_0 = 3,
+                    STELE_Q4_0 = 4,
+                    STELE_Q4_1 = 5,
+                    STELE_I32 = 6
 };
 
 enum stele_group_kind {
@@ -162,9 +162,9 @@ enum stele_rope_rule {
 /* How the host computes a row of args->rope: rotary floats, first rotary/2 cosines, then
  * rotary/2 sines of position * inv_freq[i], both times attention_factor. */
 typedef struct stele_rope {
-  uint32_t rule;     /* enum stele_rope_rule */
-  uint32_t rotary;   /* elements of a head that turn */
-  double base;       /* inv_freq[i] = base ** (-2 i / rotary) */
+  uint32_t rule;   /* enum stele_rope_rule */
+  uint32_t rotary; /* elements of a head that turn */
+  double base;     /* inv_freq[i] = base ** (-2 i / rotary) */
   double factor;
   uint32_t original; /* tokens of the original model */
   uint32_t reserved;
@@ -175,20 +175,20 @@ typedef struct stele_rope {
 /* ---- weights, description ------------------------------------------------------------- */
 
 typedef struct stele_weight {
-  const char *name;  /* as in the model's files */
-  uint32_t scheme;   /* enum stele_scheme */
-  uint32_t layout;   /* the target's packed layout */
+  const char *name; /* as in the model's files */
+  uint32_t scheme;  /* enum stele_scheme */
+  uint32_t layout;  /* the target's packed layout */
   uint64_t rows, columns;
   uint64_t offset, bytes; /* in the weights */
 } stele_weight;
 
 /* Processor features a target needs, as names for a person and a bit per known feature. */
-enum stele_feature { /* x86-64, beyond the baseline */
-  STELE_FEATURE_AVX2 = 1u << 0, /* with FMA, F16C, BMI2: x86-64-v3 */
-  STELE_FEATURE_AVX512 = 1u << 1, /* F, BW, DQ, VL, CD: x86-64-v4 */
-  STELE_FEATURE_VNNI = 1u << 2,   /* AVX512_VNNI */
-  STELE_FEATURE_AVX_VNNI = 1u << 3,
-  STELE_FEATURE_AMX = 1u << 4     /* TILE, INT8, BF16 */
+enum stele_feature {                                 /* x86-64, beyond the baseline */
+                     STELE_FEATURE_AVX2 = 1u << 0,   /* with FMA, F16C, BMI2: x86-64-v3 */
+                     STELE_FEATURE_AVX512 = 1u << 1, /* F, BW, DQ, VL, CD: x86-64-v4 */
+                     STELE_FEATURE_VNNI = 1u << 2,   /* AVX512_VNNI */
+                     STELE_FEATURE_AVX_VNNI = 1u << 3,
+                     STELE_FEATURE_AMX = 1u << 4 /* TILE, INT8, BF16 */
 };
 
 /* One set of code: all its steps need `features`. A portable artefact holds several, best first;
@@ -201,8 +201,8 @@ typedef struct stele_variant {
 } stele_variant;
 
 typedef struct stele_artifact {
-  uint32_t struct_bytes; /* sizeof(stele_artifact) of the writer */
-  uint32_t abi;          /* STELE_ARTIFACT_ABI */
+  uint32_t struct_bytes;   /* sizeof(stele_artifact) of the writer */
+  uint32_t abi;            /* STELE_ARTIFACT_ABI */
   uint64_t fingerprint[2]; /* of the model, its weights and the options it was compiled with */
   const char *producer;    /* "stele 0.1.0" */
   const char *target;      /* "cpu", "ref", "null" ... */
@@ -210,9 +210,9 @@ typedef struct stele_artifact {
   const char *description; /* the model as a JSON object: family, dimensions, options */
 
   uint32_t vocab, vocab_padded, hidden, layers;
-  uint32_t capacity;     /* tokens a lane can hold */
+  uint32_t capacity;                 /* tokens a lane can hold */
   uint32_t max_lanes, prefill_width; /* prefill_width 1: no prefill step */
-  uint32_t model_positions; /* the model's own maximum, 0: unknown */
+  uint32_t model_positions;          /* the model's own maximum, 0: unknown */
 
   const stele_group *groups;
   uint32_t group_count;

@@ -49,8 +49,8 @@ STELE_API const stele_variant *stele_model_variant(const stele_model *model);
 /* Start and size of the mapped weights. */
 STELE_API const uint8_t *stele_model_weights(const stele_model *model, uint64_t *out_bytes);
 /* Reads the whole file and compares its hashes: slow. */
-STELE_API stele_status stele_model_verify(const stele_model *model, stele_sink *sink)
-    STELE_MUST_USE;
+STELE_API stele_status stele_model_verify(const stele_model *model,
+                                          stele_sink *sink) STELE_MUST_USE;
 /* Processor features of this machine, bits of stele_feature; the name of one bit. */
 STELE_API uint64_t stele_machine_features(void);
 STELE_API const char *stele_feature_name(uint64_t bit);
@@ -75,9 +75,8 @@ typedef struct stele_session_options {
 /* Everything a session will need is sized here: no later call but reset of a larger cache
  * allocates. The model must outlive the session. options may be NULL. */
 STELE_API stele_status stele_session_create(const stele_model *model,
-                                            const stele_session_options *options,
-                                            stele_sink *sink, stele_session **out_session)
-    STELE_MUST_USE;
+                                            const stele_session_options *options, stele_sink *sink,
+                                            stele_session **out_session) STELE_MUST_USE;
 STELE_API void stele_session_destroy(stele_session *session);
 /* Forgets all tokens of a lane; its pages return to the pool. */
 STELE_API void stele_session_reset(stele_session *session, uint32_t lane);
@@ -94,9 +93,9 @@ STELE_API uint32_t stele_session_threads(const stele_session *session);
  *   STELE_OUTPUT_ALL     out: float [count][vocab]
  *   STELE_OUTPUT_HIDDEN  out: float [layers + 1][count][hidden]
  * STELE_CAPACITY, before anything is computed, when they do not fit. */
-STELE_API stele_status stele_session_feed(stele_session *session, uint32_t lane,
-                                          const int32_t *ids, uint32_t count, uint32_t output,
-                                          void *out, stele_sink *sink) STELE_MUST_USE;
+STELE_API stele_status stele_session_feed(stele_session *session, uint32_t lane, const int32_t *ids,
+                                          uint32_t count, uint32_t output, void *out,
+                                          stele_sink *sink) STELE_MUST_USE;
 /* One decode step of several lanes at once: ids[i] goes to lanes[i] (all different). output is
  * TOKEN (out: int32_t [count]) or LAST (out: float [count][vocab]). */
 STELE_API stele_status stele_session_step(stele_session *session, const uint32_t *lanes,
@@ -105,15 +104,19 @@ STELE_API stele_status stele_session_step(stele_session *session, const uint32_t
 
 /* ---- generation ------------------------------------------------------------------------ */
 
-enum stele_finish { STELE_FINISH_STOP = 0, STELE_FINISH_LENGTH = 1, STELE_FINISH_CANCELLED = 2,
-                    STELE_FINISH_TIME = 3 };
+enum stele_finish {
+  STELE_FINISH_STOP = 0,
+  STELE_FINISH_LENGTH = 1,
+  STELE_FINISH_CANCELLED = 2,
+  STELE_FINISH_TIME = 3
+};
 /* "stop", "length", "cancelled", "time". */
 STELE_API const char *stele_finish_name(uint32_t finish);
 
 typedef struct stele_generate_options {
   uint32_t struct_bytes;
   uint32_t lane;
-  uint32_t max_new_tokens;  /* 0: until a stop id or the capacity */
+  uint32_t max_new_tokens; /* 0: until a stop id or the capacity */
   bool ignore_eos;
   /* Called with each id as it is chosen; returning false cancels. NULL: not wanted. */
   bool (*on_token)(void *on_token_data, int32_t id);
@@ -121,7 +124,7 @@ typedef struct stele_generate_options {
 } stele_generate_options;
 
 typedef struct stele_generate_result {
-  uint32_t finish;           /* enum stele_finish */
+  uint32_t finish; /* enum stele_finish */
   uint32_t prompt_tokens, reused_tokens, generated_tokens;
   double prefill_seconds, decode_seconds; /* decode: without the first token */
 } stele_generate_result;
@@ -143,15 +146,15 @@ STELE_API stele_status stele_tokenize(const stele_model *model, const char *text
                                       bool special, stele_sink *sink, int32_t **out_ids,
                                       size_t *out_count) STELE_MUST_USE;
 /* Text of ids, malloc'd, zero-terminated; ill-formed UTF-8 becomes U+FFFD. */
-STELE_API stele_status stele_detokenize(const stele_model *model, const int32_t *ids,
-                                        size_t count, bool skip_special, stele_sink *sink,
-                                        char **out_text, size_t *out_bytes) STELE_MUST_USE;
+STELE_API stele_status stele_detokenize(const stele_model *model, const int32_t *ids, size_t count,
+                                        bool skip_special, stele_sink *sink, char **out_text,
+                                        size_t *out_bytes) STELE_MUST_USE;
 
 /* Turns ids into text piece by piece: only whole characters leave; the concatenation of all
  * pieces and the end's is what stele_detokenize gives. */
 STELE_API stele_status stele_stream_create(const stele_model *model, bool skip_special,
-                                           stele_sink *sink, stele_stream **out_stream)
-    STELE_MUST_USE;
+                                           stele_sink *sink,
+                                           stele_stream **out_stream) STELE_MUST_USE;
 STELE_API void stele_stream_destroy(stele_stream *stream);
 /* The piece, valid until the next call; may be empty. */
 STELE_API stele_status stele_stream_put(stele_stream *stream, int32_t id, const char **out_text,
