@@ -3,7 +3,6 @@
 #include "artifact/llvm.h"
 
 #include <llvm-c/BitReader.h>
-#include <llvm-c/BitWriter.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 #include <stdio.h>
 #include <string.h>
@@ -107,7 +106,6 @@ static stele_status emit_module(const cpu_self *self, uint32_t variant,
   artifact_llvm_prepare(module, CPU_TRIPLE, machine);
   BASE_TRY(cpu_module_fill(module, variant, program, plan, sink));
   finish_functions(module, level);
-  LLVMWriteBitcodeToFile(module, "/tmp/cpuwork/pre.bc");
   BASE_TRY(optimise(module, machine, sink));
   BASE_TRY(dump(self, level, module, machine, sink));
   return artifact_llvm_emit(machine, module, sink, out_object);
