@@ -171,15 +171,25 @@ static void run(const shape *s, const stele_env *env, const stele_step_args *arg
 
 /* ---- the table of steps ---------------------------------------------------------------- */
 
-#define STEPS(X)                                                                                  \
-  X(DECODE, 1, 1, NONE)                                                                           \
-  X(DECODE, 1, 1, TOKEN)                                                                          \
-  X(DECODE, 1, 1, LAST)                                                                           \
-  X(DECODE, 1, 1, HIDDEN) X(DECODE, 2, 1, TOKEN) X(DECODE, 2, 1, LAST) X(DECODE, 4, 1, TOKEN)     \
-      X(DECODE, 4, 1, LAST) X(PREFILL, 1, 5, NONE) X(PREFILL, 1, 5, TOKEN) X(PREFILL, 1, 5, LAST) \
-          X(PREFILL, 1, 5, ALL) X(PREFILL, 1, 5, HIDDEN) X(PREFILL, 1, 16, NONE)                  \
-              X(PREFILL, 1, 16, TOKEN) X(PREFILL, 1, 16, LAST) X(PREFILL, 1, 16, ALL)             \
-                  X(PREFILL, 1, 16, HIDDEN)
+#define STEPS(X)           \
+  X(DECODE, 1, 1, NONE)    \
+  X(DECODE, 1, 1, TOKEN)   \
+  X(DECODE, 1, 1, LAST)    \
+  X(DECODE, 1, 1, HIDDEN)  \
+  X(DECODE, 2, 1, TOKEN)   \
+  X(DECODE, 2, 1, LAST)    \
+  X(DECODE, 4, 1, TOKEN)   \
+  X(DECODE, 4, 1, LAST)    \
+  X(PREFILL, 1, 5, NONE)   \
+  X(PREFILL, 1, 5, TOKEN)  \
+  X(PREFILL, 1, 5, LAST)   \
+  X(PREFILL, 1, 5, ALL)    \
+  X(PREFILL, 1, 5, HIDDEN) \
+  X(PREFILL, 1, 16, NONE)  \
+  X(PREFILL, 1, 16, TOKEN) \
+  X(PREFILL, 1, 16, LAST)  \
+  X(PREFILL, 1, 16, ALL)   \
+  X(PREFILL, 1, 16, HIDDEN)
 
 #define DEFINE(kind, lanes, width, output)                                              \
   static void step_##kind##_##lanes##_##width##_##output(                               \
