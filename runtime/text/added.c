@@ -90,7 +90,12 @@ static size_t spaces_after(const text_added_scan *s, size_t at) {
 
 void text_added_begin(text_added_scan *scan, const text_tokenizer *tokenizer, text_section section,
                       const uint8_t *text, size_t bytes) {
-  *scan = (text_added_scan){tokenizer, &tokenizer->table[section], text, bytes, 0, 0};
+  text_trie_node root, child;
+  *scan = (text_added_scan){
+      .tokenizer = tokenizer, .trie = &tokenizer->table[section], .text = text, .bytes = bytes};
+  if (!read_node(scan->trie, 0, &root)) return;
+  for (uint32_t i = 0; i < root.children && read_node(scan->trie, root.child + i, &child); i++)
+    scan->first[child.byte / 64] |= (uint64_t)1 << (child.byte % 64);
 }
 
 /* Makes a match of what was found at [begin, end); false where it does not count. */
@@ -115,7 +120,9 @@ bool text_added_next(text_added_scan *s, text_added_match *out_match) {
   if (!s->trie->count) s->at = base_max(s->at, s->bytes);
   while (s->at < s->bytes) {
     uint32_t index = 0;
-    size_t begin = s->at, length = longest(s, begin, &index);
+    size_t begin = s->at, length = 0;
+    uint8_t byte = s->text[begin];
+    if (s->first[byte / 64] >> (byte % 64) & 1) length = longest(s, begin, &index);
     s->at += length ? length : 1;
     if (length && accept(s, index, begin, begin + length, out_match)) return true;
   }

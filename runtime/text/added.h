@@ -8,8 +8,9 @@ typedef struct text_added_scan {
   const text_tokenizer *tokenizer;
   const text_table *trie;
   const uint8_t *text;
-  size_t bytes, at; /* where the search goes on */
-  size_t done;      /* end of what has been handed out */
+  size_t bytes, at;  /* where the search goes on */
+  size_t done;       /* end of what has been handed out */
+  uint64_t first[4]; /* bit set of the bytes that a token can begin with */
 } text_added_scan;
 
 typedef struct text_added_match {

@@ -16,6 +16,7 @@ typedef struct builder_token {
   const char *text; /* NULL: the id has no token */
   uint32_t bytes;
   uint32_t flags; /* enum text_token_flag, and the two below */
+  uint32_t hash;  /* of the text: saves most look-ups from reading it */
 } builder_token;
 enum { TOKEN_WORD = 256 /* of the vocabulary */, TOKEN_ADDED = 512 };
 
@@ -35,8 +36,9 @@ void text_builder_init(text_builder *b, const char *source, stele_sink *sink) {
 }
 
 void text_builder_deinit(text_builder *b) {
-  base_buffer *buffers[] = {&b->tokens, &b->added,   &b->map,         &b->merges, &b->byte_ids,
-                            &b->steps,  &b->strings, &b->normalizers, &b->prefix, &b->suffix};
+  base_buffer *buffers[] = {&b->tokens,   &b->added,  &b->map,     &b->merges,
+                            &b->byte_ids, &b->steps,  &b->strings, &b->normalizers,
+                            &b->prefix,   &b->suffix, &b->scratch};
   for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) base_buffer_deinit(buffers[i]);
 }
 
@@ -52,10 +54,11 @@ static builder_token *token_at(const text_builder *b, uint32_t id) {
 
 static uint32_t *map_slot(const text_builder *b, const char *text, size_t bytes) {
   uint32_t mask = (uint32_t)(b->map.size / 4) - 1, *slots = (uint32_t *)b->map.data;
-  uint32_t slot = text_hash_bytes((const uint8_t *)text, bytes) & mask;
+  uint32_t hash = text_hash_bytes((const uint8_t *)text, bytes), slot = hash & mask;
   for (; slots[slot]; slot = (slot + 1) & mask) {
     const builder_token *token = token_at(b, slots[slot] - 1);
-    if (token->bytes == bytes && memcmp(token->text, text, bytes) == 0) break;
+    if (token->hash == hash && token->bytes == bytes && memcmp(token->text, text, bytes) == 0)
+      break;
   }
   return &slots[slot];
 }
@@ -109,7 +112,8 @@ static stele_status ensure_id(text_builder *b, uint32_t id, const char *text, si
 static stele_status name_id(text_builder *b, uint32_t id, const char *text, size_t bytes,
                             uint32_t flags, bool enter) {
   if (!map_grow(b)) return no_memory(b);
-  *token_at(b, id) = (builder_token){text, (uint32_t)bytes, flags};
+  *token_at(b, id) =
+      (builder_token){text, (uint32_t)bytes, flags, text_hash_bytes((const uint8_t *)text, bytes)};
   if (enter) {
     *map_slot(b, text, bytes) = id + 1;
     b->map_used++;
@@ -177,14 +181,12 @@ stele_status text_builder_merge(text_builder *b, const char *left, size_t left_b
   uint32_t merge[3];
   BASE_TRY(merge_id(b, left, left_bytes, &merge[0]));
   BASE_TRY(merge_id(b, right, right_bytes, &merge[1]));
-  base_buffer both = {0};
-  base_buffer_append(&both, left, left_bytes);
-  base_buffer_append(&both, right, right_bytes);
-  stele_status status =
-      both.failed ? no_memory(b)
-                  : merge_id(b, both.data ? (const char *)both.data : "", both.size, &merge[2]);
-  base_buffer_deinit(&both);
-  BASE_TRY(status);
+  b->scratch.size = 0;
+  base_buffer_append(&b->scratch, left, left_bytes);
+  base_buffer_append(&b->scratch, right, right_bytes);
+  if (b->scratch.failed) return no_memory(b);
+  const char *both = b->scratch.size ? (const char *)b->scratch.data : "";
+  BASE_TRY(merge_id(b, both, b->scratch.size, &merge[2]));
   base_buffer_append(&b->merges, merge, sizeof merge);
   return STELE_OK;
 }

@@ -21,8 +21,9 @@ typedef struct text_builder {
   base_buffer strings;
   base_buffer normalizers;    /* uint32_t */
   base_buffer prefix, suffix; /* uint32_t */
-  bool byte_level;            /* the source says that words are bytes */
-  bool direct;                /* every token is the encoding of its own bytes */
+  base_buffer scratch;
+  bool byte_level; /* the source says that words are bytes */
+  bool direct;     /* every token is the encoding of its own bytes */
 } text_builder;
 
 void text_builder_init(text_builder *builder, const char *source, stele_sink *sink);

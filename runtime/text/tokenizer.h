@@ -54,8 +54,12 @@ stele_status text_tokenizer_create(const uint8_t *blob, size_t bytes, stele_sink
 void text_tokenizer_destroy(text_tokenizer *tokenizer);
 uint32_t text_tokenizer_vocab(const text_tokenizer *tokenizer);
 
-/* As stele_tokenize and stele_detokenize, and the same ids as Hugging Face's tokenizers library.
- * Input that is not UTF-8 is read as U+FFFD per ill-formed byte. */
+/* As stele_tokenize and stele_detokenize, and the same ids as Hugging Face's tokenizers library:
+ * `special` is its add_special_tokens; added tokens in the text are read as such either way.
+ * Input that is not UTF-8 is read as U+FFFD per ill-formed byte; in decoded text each maximal
+ * ill-formed subpart is one U+FFFD, and ids without a token are nothing. *out_ids is malloc'd,
+ * out_text has a zero byte behind it. STELE_FAILED when the tokenizer's expressions take too long
+ * on the text. */
 stele_status text_encode(const text_tokenizer *tokenizer, const char *text, size_t bytes,
                          bool special, stele_sink *sink, int32_t **out_ids,
                          size_t *out_count) STELE_MUST_USE;

@@ -139,8 +139,8 @@ STELE_API stele_status stele_generate(stele_session *session, const int32_t *pro
 
 /* ---- text (STELE_UNSUPPORTED when the library was built without) ------------------------ */
 
-/* Ids of a text; special: add what the tokenizer adds by itself (a beginning of sequence), and
- * read added tokens in the text as such. *out_ids is malloc'd. STELE_NOT_FOUND without a
+/* Ids of a text; special: add what the tokenizer adds by itself (a beginning of sequence). Added
+ * tokens in the text are read as such either way. *out_ids is malloc'd. STELE_NOT_FOUND without a
  * tokenizer. */
 STELE_API stele_status stele_tokenize(const stele_model *model, const char *text, size_t bytes,
                                       bool special, stele_sink *sink, int32_t **out_ids,
