@@ -150,10 +150,9 @@ static void byte_tokens(text_builder *b) {
   for (int i = 0; i < 256; i++) ids[i] = -1;
   for (int32_t code = 0x21; code <= 0x143; code++) {
     int byte = text_byte_of(code);
-    base_buffer spelling = {0};
-    if (byte >= 0) text_utf8_append(&spelling, code);
-    if (spelling.size) ids[byte] = text_builder_find(b, (char *)spelling.data, spelling.size);
-    base_buffer_deinit(&spelling);
+    uint8_t spelling[4];
+    size_t length = text_utf8_encode(code, spelling);
+    if (byte >= 0) ids[byte] = text_builder_find(b, (const char *)spelling, length);
   }
   base_buffer_append(&b->byte_ids, ids, sizeof ids);
 }

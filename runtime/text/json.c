@@ -282,10 +282,10 @@ static stele_status read_root(text_builder *b, const json_t *root, const json_t 
                    true, 0);
 }
 
-static stele_status parse(const char *text, size_t bytes, const char *file, stele_sink *sink,
-                          json_t **out_root) {
+static stele_status parse(const char *text, size_t bytes, const char *file, size_t flags,
+                          stele_sink *sink, json_t **out_root) {
   json_error_t error;
-  *out_root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+  *out_root = json_loadb(text, bytes, flags | JSON_ALLOW_NUL, &error);
   if (*out_root) return STELE_OK;
   return base_fail(sink, STELE_BAD_FORMAT, "%s: line %d, column %d: %s", file, error.line,
                    error.column, error.text);
@@ -296,9 +296,9 @@ stele_status text_blob_from_json(const char *json, size_t bytes, const char *con
   json_t *root = NULL, *extra = NULL;
   text_builder builder;
   text_builder_init(&builder, "tokenizer.json", sink);
-  stele_status status = parse(json, bytes, "tokenizer.json", sink, &root);
+  stele_status status = parse(json, bytes, "tokenizer.json", JSON_REJECT_DUPLICATES, sink, &root);
   if (status == STELE_OK && config)
-    status = parse(config, config_bytes, "tokenizer_config.json", sink, &extra);
+    status = parse(config, config_bytes, "tokenizer_config.json", 0, sink, &extra);
   if (status == STELE_OK) status = read_root(&builder, root, extra);
   if (status == STELE_OK) status = text_builder_finish(&builder, out_blob);
   text_builder_deinit(&builder);

@@ -8,11 +8,10 @@
 
 #include "text/utf8.h"
 
-static bool form_options(uint32_t normalizer, utf8proc_option_t *out_decompose, bool *out_compose) {
+static void form_options(uint32_t normalizer, utf8proc_option_t *out_decompose, bool *out_compose) {
   bool compat = normalizer == TEXT_NFKC || normalizer == TEXT_NFKD;
   *out_compose = normalizer == TEXT_NFC || normalizer == TEXT_NFKC;
   *out_decompose = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | (compat ? UTF8PROC_COMPAT : 0);
-  return normalizer >= TEXT_NFC && normalizer <= TEXT_NFKD;
 }
 
 /* True where no character changes in the form: below U+0300 nothing does in NFC, in the other
@@ -71,11 +70,12 @@ static bool order_marks(int32_t *codes, size_t count, base_buffer *marks) {
   return true;
 }
 
+/* False: no memory. */
 static bool normalize_one(uint32_t normalizer, const uint8_t *text, size_t bytes, text_work *work,
                           base_buffer *out) {
   utf8proc_option_t options;
   bool compose;
-  if (!form_options(normalizer, &options, &compose)) return false;
+  form_options(normalizer, &options, &compose);
   if (!decompose(text, bytes, options, &work->codes)) return false;
   int32_t *codes = (int32_t *)work->codes.data;
   size_t count = work->codes.size / sizeof *codes;
@@ -96,11 +96,14 @@ stele_status text_normalize(const text_table *normalizers, const uint8_t *text, 
                             size_t *out_bytes) {
   for (uint32_t i = 0; i < normalizers->count; i++) {
     uint32_t normalizer = text_get32(normalizers->data, i);
+    if (normalizer < TEXT_NFC || normalizer > TEXT_NFKD)
+      return base_fail(sink, STELE_BAD_FORMAT, "tokenizer: unknown normal form %u", normalizer);
     if (unchanged(normalizer, text, bytes)) continue;
     /* Two buffers take turns, as the text may lie in one. */
     base_buffer *out = text == work->normal.data ? &work->normal2 : &work->normal;
     if (!normalize_one(normalizer, text, bytes, work, out))
-      return base_fail(sink, STELE_FAILED, "a text of %zu bytes could not be normalised", bytes);
+      return base_fail(sink, STELE_OUT_OF_MEMORY, "no memory to normalise a text of %zu bytes",
+                       bytes);
     text = out->data;
     bytes = out->size;
   }

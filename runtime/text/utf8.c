@@ -63,10 +63,14 @@ size_t text_utf8_valid(const uint8_t *text, size_t bytes) {
   return at;
 }
 
+size_t text_utf8_encode(int32_t code, uint8_t out[4]) {
+  utf8proc_ssize_t length = utf8proc_encode_char(code, out);
+  return length > 0 ? (size_t)length : 0;
+}
+
 void text_utf8_append(base_buffer *out, int32_t code) {
   uint8_t bytes[4];
-  utf8proc_ssize_t length = utf8proc_encode_char(code, bytes);
-  if (length > 0) base_buffer_append(out, bytes, (size_t)length);
+  base_buffer_append(out, bytes, text_utf8_encode(code, bytes));
 }
 
 size_t text_utf8_lossy(base_buffer *out, const uint8_t *text, size_t bytes, bool last) {

@@ -16,6 +16,8 @@ size_t text_utf8_scan(const uint8_t *text, size_t bytes, int32_t *out_code, bool
 /* Length of the well-formed beginning. */
 size_t text_utf8_valid(const uint8_t *text, size_t bytes);
 
+/* Writes a code point; returns its length, 0 for what is none. */
+size_t text_utf8_encode(int32_t code, uint8_t out[4]);
 /* Appends a code point. */
 void text_utf8_append(base_buffer *out, int32_t code);
 

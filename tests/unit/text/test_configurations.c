@@ -1,5 +1,5 @@
 /* One small vocabulary under many pre-tokenizers, behaviours, normalizers, post-processors and
- * added tokens, against Hugging Face's library.
+ * added tokens, against Hugging Face's library; and as GGUF, under the names of tokenizer.ggml.pre.
  *   test_configurations GOLDEN.json */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -119,9 +119,73 @@ static void configurations(void **state) {
   json_decref(golden);
 }
 
+/* ---- tokenizer.ggml.pre ----------------------------------------------------------------- */
+
+/* The vocabulary as GGUF metadata. */
+typedef struct gguf_lists {
+  const char *tokens[1024], *merges[1024];
+  uint64_t token_bytes[1024], merge_bytes[1024];
+} gguf_lists;
+
+static support_tokenizer open_gguf(const json_t *base, const char *pre, gguf_lists *l) {
+  const json_t *model = json_object_get(base, "model");
+  json_t *legacy = merges_of(json_object_get(model, "merges"), NULL, true), *item;
+  text_gguf_source source = {.model = "gpt2",
+                             .pre = pre,
+                             .tokens = l->tokens,
+                             .token_bytes = l->token_bytes,
+                             .merges = l->merges,
+                             .merge_bytes = l->merge_bytes,
+                             .bos_id = -1,
+                             .eos_id = -1};
+  const char *key;
+  size_t i;
+  json_object_foreach(json_object_get(model, "vocab"), key, item) {
+    size_t id = (size_t)json_integer_value(item);
+    assert_true(id < 1024);
+    l->tokens[id] = key;
+    l->token_bytes[id] = strlen(key);
+    source.token_count++;
+  }
+  json_array_foreach(legacy, i, item) {
+    assert_true(i < 1024);
+    l->merges[i] = json_string_value(item);
+    l->merge_bytes[i] = json_string_length(item);
+  }
+  source.merge_count = i;
+  base_buffer blob = {0};
+  stele_sink sink = {0};
+  if (text_blob_from_gguf(&source, &sink, &blob) != STELE_OK) fail_msg("%s", sink.text);
+  json_decref(legacy);
+  return support_open_blob(blob);
+}
+
+static void pre_types(void **state) {
+  (void)state;
+  json_t *golden = support_read_json(golden_path), *pre, *item;
+  gguf_lists *lists = calloc(1, sizeof *lists);
+  size_t i, k;
+  assert_non_null(lists);
+  json_array_foreach(json_object_get(golden, "pre_types"), i, pre) {
+    const char *name = json_string_value(json_object_get(pre, "name"));
+    support_tokenizer t = open_gguf(json_object_get(golden, "tokenizer"), name, lists);
+    size_t bad = 0;
+    json_array_foreach(json_object_get(pre, "cases"), k, item) {
+      const json_t *text = json_array_get(item, 0);
+      bad += !support_encodes(t.tokenizer, json_string_value(text), json_string_length(text), true,
+                              json_array_get(item, 1));
+    }
+    if (bad) fail_msg("%zu texts differ under '%s'", bad, name);
+    support_close(&t);
+  }
+  assert_true(i > 10);
+  free(lists);
+  json_decref(golden);
+}
+
 int main(int count, char **arguments) {
   if (count != 2) return 2;
   golden_path = arguments[1];
-  const struct CMUnitTest tests[] = {cmocka_unit_test(configurations)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(configurations), cmocka_unit_test(pre_types)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
