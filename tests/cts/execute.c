@@ -244,9 +244,10 @@ static stele_status link_program(const stele_target *target, void *self,
   const stele_object *objects;
   stele_object all[64];
   uint32_t count, variants;
-  stele_step step = {0};
-  stele_variant variant = {
-      .name = target->variants(self, &variants)->name, .steps = &step, .step_count = 1};
+  stele_step steps[CTS_MAX_CASES] = {0};
+  stele_variant variant = {.name = target->variants(self, &variants)->name,
+                           .steps = steps,
+                           .step_count = (uint32_t)program->steps.count};
   stele_artifact artifact = {.variants = &variant, .variant_count = 1, .target = target->name};
   BASE_TRY(target->emit(self, program, sink, &objects, &count));
   if (count + 1 > sizeof all / sizeof all[0])
