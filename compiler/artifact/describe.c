@@ -11,7 +11,6 @@
 
 #include "artifact/artifact.h"
 #include "frontend/frontend.h"
-#include "stele/stele.h"
 #include "weights/weights.h"
 
 typedef struct describing {
@@ -207,7 +206,7 @@ stele_status artifact_describe(const artifact_source *source, base_arena *arena,
   stele_artifact artifact = {
       .struct_bytes = sizeof artifact,
       .abi = STELE_ARTIFACT_ABI,
-      .producer = "stele " STELE_VERSION,
+      .producer = STELE_PRODUCER,
       .target = source->target->name,
       .triple = source->target->triple(source->target_self),
       .vocab = program->vocab,
