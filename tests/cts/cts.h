@@ -147,13 +147,13 @@ stele_status cts_call_create(const cts_program *p, const stele_program *program,
                              cts_call *out) STELE_MUST_USE;
 uint32_t cts_pool_pages(const cts_program *p);
 
-/* Code of a target for one program. */
+/* Code of a target for one program, of one of its variants. */
 typedef struct cts_code {
   void *library;
   const stele_step *steps;
 } cts_code;
 stele_status cts_code_load(const stele_target *target, void *self, const stele_program *program,
-                           stele_sink *sink, cts_code *out) STELE_MUST_USE;
+                           uint32_t variant, stele_sink *sink, cts_code *out) STELE_MUST_USE;
 void cts_code_unload(cts_code *code);
 void cts_call_run(cts_call *call, stele_step_function step, uint32_t workers);
 

@@ -243,15 +243,18 @@ static stele_status link_program(const stele_target *target, void *self,
                                  base_buffer *out_code) {
   const stele_object *objects;
   stele_object all[64];
-  uint32_t count, variants;
+  uint32_t count, variant_count;
   stele_step steps[CTS_MAX_CASES] = {0};
-  stele_variant variant = {.name = target->variants(self, &variants)->name,
-                           .steps = steps,
-                           .step_count = (uint32_t)program->steps.count};
-  stele_artifact artifact = {.variants = &variant, .variant_count = 1, .target = target->name};
+  stele_variant variants[8];
+  const stele_variant_info *info = target->variants(self, &variant_count);
   BASE_TRY(target->emit(self, program, sink, &objects, &count));
-  if (count + 1 > sizeof all / sizeof all[0])
-    return base_fail(sink, STELE_FAILED, "too many objects");
+  if (count + 1 > sizeof all / sizeof all[0] || variant_count > 8)
+    return base_fail(sink, STELE_FAILED, "too many objects or variants");
+  for (uint32_t i = 0; i < variant_count; i++)
+    variants[i] =
+        (stele_variant){info[i].name, info[i].features, steps, (uint32_t)program->steps.count, 0};
+  const stele_artifact artifact = {
+      .variants = variants, .variant_count = variant_count, .target = target->name};
   base_buffer meta = {0};
   stele_status status = artifact_emit_meta(&artifact, target->triple(self), sink, &meta);
   if (status == STELE_OK) {
@@ -264,7 +267,8 @@ static stele_status link_program(const stele_target *target, void *self,
 }
 
 /* Loads a shared object from memory. */
-static stele_status load(const base_buffer *code, stele_sink *sink, cts_code *out) {
+static stele_status load(const base_buffer *code, uint32_t variant, stele_sink *sink,
+                         cts_code *out) {
   int fd = memfd_create("cts", MFD_CLOEXEC);
   char path[64];
   snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
@@ -278,15 +282,15 @@ static stele_status load(const base_buffer *code, stele_sink *sink, cts_code *ou
     dlclose(library);
     return base_fail(sink, STELE_FAILED, "the code has no '%s'", STELE_ARTIFACT_QUERY);
   }
-  *out = (cts_code){library, query(STELE_ARTIFACT_ABI)->variants[0].steps};
+  *out = (cts_code){library, query(STELE_ARTIFACT_ABI)->variants[variant].steps};
   return STELE_OK;
 }
 
 stele_status cts_code_load(const stele_target *target, void *self, const stele_program *program,
-                           stele_sink *sink, cts_code *out) {
+                           uint32_t variant, stele_sink *sink, cts_code *out) {
   base_buffer code = {0};
   stele_status status = link_program(target, self, program, sink, &code);
-  if (status == STELE_OK) status = load(&code, sink, out);
+  if (status == STELE_OK) status = load(&code, variant, sink, out);
   base_buffer_deinit(&code);
   return status;
 }

@@ -1,8 +1,9 @@
 /* The conformance suite's command:
- *   cts --target cpu --cpu x86-64-v3 [--precise] [--filter TEXT] [--list] [--verbose]
+ *   cts --target cpu --cpu x86-64-v3 [--precise] [--filter TEXT] [--every N] [--list] [--verbose]
  * runs every case by the reference interpreter and by the target with 1, 2 and 3 workers; the
- * runs of the target must give the same bits, and agree with the reference. Without --target it
- * checks that every op that programs execute has a row. */
+ * runs of the target must give the same bits, and agree with the reference. --every takes one case
+ * in N. A processor that lacks what the code needs is a reason to skip (exit code 77). Without
+ * --target it checks that every op that programs execute has a row. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +11,11 @@
 
 #include "build.h"
 #include "ref/interpret.h"
+#include "stele/stele.h"
 #include "table.h"
 #include "weights/weights.h"
+
+enum { SKIP = 77 };
 
 typedef struct cts {
   const stele_target *target;
@@ -19,7 +23,7 @@ typedef struct cts {
   stele_target_traits traits;
   bool precise, list, verbose;
   const char *filter;
-  uint32_t run, failed;
+  uint32_t variant, every, seen, run, failed;
 } cts;
 
 static const char *const mode_names[CTS_MODE_COUNT] = {"f32",       "f32-norm", "f32-combine", "q8",
@@ -99,7 +103,8 @@ static void run_batch(cts *cts, batch *b) {
   if (status == STELE_OK)
     status = cts_finish(b->cases, b->count, cts->target, cts->self, &sink, &b->packed);
   if (status == STELE_OK)
-    status = cts_code_load(cts->target, cts->self, b->packed.program, &sink, &b->code);
+    status =
+        cts_code_load(cts->target, cts->self, b->packed.program, cts->variant, &sink, &b->code);
   for (uint32_t i = 0; i < b->count; i++) {
     base_arena arena = {0};
     if (cts->verbose) {
@@ -128,6 +133,7 @@ static void add_case(cts *cts, batch *b, const cts_row *row, uint32_t scheme, ct
   p->cache_scheme = cache_scheme;
   describe(p, row);
   if (cts->filter && !strstr(p->name, cts->filter)) return;
+  if (cts->every && cts->seen++ % cts->every) return;
   cts->run++;
   if (cts->list) {
     printf("%s\n", p->name);
@@ -180,6 +186,19 @@ static int check_coverage(void) {
   return missing ? 1 : 0;
 }
 
+/* The best variant that this machine runs. */
+static bool choose_variant(cts *cts) {
+  uint32_t count;
+  uint64_t here = stele_machine_features();
+  const stele_variant_info *variants = cts->target->variants(cts->self, &count);
+  for (cts->variant = 0; cts->variant < count; cts->variant++)
+    if (!(variants[cts->variant].features & ~here)) return true;
+  for (uint64_t bit = 1; bit; bit <<= 1)
+    if (variants[count - 1].features & ~here & bit)
+      printf("skipped: this machine lacks %s\n", stele_feature_name(bit));
+  return false;
+}
+
 static int run_all(cts *cts, const char *cpu) {
   stele_sink sink = {{0}};
   stele_target_options options = {
@@ -188,6 +207,7 @@ static int run_all(cts *cts, const char *cpu) {
     fprintf(stderr, "cts: %s\n", sink.text);
     return 2;
   }
+  if (!choose_variant(cts)) return SKIP;
   cts->target->traits(cts->self, &cts->traits);
   for (size_t i = 0; i < cts_row_count; i++) run_row(cts, &cts_rows[i]);
   cts->target->destroy(cts->self);
@@ -196,13 +216,11 @@ static int run_all(cts *cts, const char *cpu) {
 }
 
 int main(int argc, char **argv) {
-  static const struct option options[] = {{"target", required_argument, NULL, 't'},
-                                          {"cpu", required_argument, NULL, 'c'},
-                                          {"filter", required_argument, NULL, 'f'},
-                                          {"precise", no_argument, NULL, 'p'},
-                                          {"list", no_argument, NULL, 'l'},
-                                          {"verbose", no_argument, NULL, 'v'},
-                                          {NULL, 0, NULL, 0}};
+  static const struct option options[] = {
+      {"target", required_argument, NULL, 't'}, {"cpu", required_argument, NULL, 'c'},
+      {"filter", required_argument, NULL, 'f'}, {"precise", no_argument, NULL, 'p'},
+      {"every", required_argument, NULL, 'e'},  {"list", no_argument, NULL, 'l'},
+      {"verbose", no_argument, NULL, 'v'},      {NULL, 0, NULL, 0}};
   cts cts = {0};
   const char *cpu = "native", *name = NULL;
   for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
@@ -212,6 +230,8 @@ int main(int argc, char **argv) {
       cpu = optarg;
     else if (c == 'f')
       cts.filter = optarg;
+    else if (c == 'e')
+      cts.every = (uint32_t)strtoul(optarg, NULL, 10);
     else if (c == 'p')
       cts.precise = true;
     else if (c == 'l')
