@@ -6,12 +6,13 @@
 
 #include "compile.h"
 
-typedef struct range {
+typedef struct pass_range {
   size_t first, last; /* last: the last pass that runs */
-} range;
+} pass_range;
 
-static stele_status find_range(const compile *c, const stele_opt_options *options, range *out) {
-  *out = (range){0, c->tables->pass_count - 1};
+static stele_status find_range(const compile *c, const stele_opt_options *options,
+                               pass_range *out) {
+  *out = (pass_range){0, c->tables->pass_count - 1};
   if (options->start_from)
     BASE_TRY(compile_find_pass(c, options->start_from, "start-from", &out->first));
   if (options->stop_after)
@@ -54,7 +55,7 @@ static stele_status run_only(compile *c, const char *names) {
 
 /* The level that a text should be at: what its first pass expects. */
 static stele_status first_level(const compile *c, const stele_opt_options *options,
-                                const range *range, ir_level *out) {
+                                const pass_range *range, ir_level *out) {
   size_t index = range->first;
   if (options->only) {
     char name[64];
@@ -84,7 +85,7 @@ static stele_status print(compile *c, char **out_text) {
 
 static stele_status stages(compile *c, const char *text, const char *file_name,
                            const stele_opt_options *options, char **out_text) {
-  range range;
+  pass_range range;
   ir_level level;
   BASE_TRY(find_range(c, options, &range));
   BASE_TRY(first_level(c, options, &range, &level));

@@ -25,7 +25,7 @@ extern char **environ;
 #define NAME_BYTES 48 /* of an option and /proc/self/fd/N */
 
 /* One run of the linker: its arguments and the descriptors that it inherits. */
-typedef struct linker {
+typedef struct link_run {
   stele_sink *sink;
   const char *arguments[MAX_ARGUMENTS];
   uint32_t argument_count;
@@ -33,9 +33,9 @@ typedef struct linker {
   char names[MAX_ARGUMENTS][NAME_BYTES];
   uint32_t file_count;
   bool full;
-} linker;
+} link_run;
 
-static void add_argument(linker *linker, const char *argument) {
+static void add_argument(link_run *linker, const char *argument) {
   if (linker->argument_count + 1 >= MAX_ARGUMENTS)
     linker->full = true;
   else
@@ -62,7 +62,7 @@ static stele_status memory_file(stele_sink *sink, const void *data, size_t bytes
 }
 
 /* Adds a file in memory as an argument, after a prefix (at most a few letters). */
-static stele_status add_file(linker *linker, const char *prefix, const void *data, size_t bytes) {
+static stele_status add_file(link_run *linker, const char *prefix, const void *data, size_t bytes) {
   if (linker->file_count >= MAX_ARGUMENTS)
     return base_fail(linker->sink, STELE_FAILED, "cannot link: too many objects");
   int fd;
@@ -74,14 +74,14 @@ static stele_status add_file(linker *linker, const char *prefix, const void *dat
   return STELE_OK;
 }
 
-static void close_files(linker *linker) {
+static void close_files(link_run *linker) {
   for (uint32_t i = 0; i < linker->file_count; i++) close(linker->files[i]);
 }
 
 /* ---- running --------------------------------------------------------------------------- */
 
 /* Starts ld.lld from the path, or from where LLVM lives. */
-static int spawn_linker(linker *linker, int out, int error, pid_t *out_pid) {
+static int spawn_linker(link_run *linker, int out, int error, pid_t *out_pid) {
   static const char *const programs[] = {"ld.lld-22", STELE_LLVM_PREFIX "/bin/ld.lld"};
   posix_spawn_file_actions_t actions;
   int result = posix_spawn_file_actions_init(&actions);
@@ -117,7 +117,7 @@ static bool read_all(int fd, base_buffer *out) {
 }
 
 /* The linker's complaints as a message: its own name and our descriptors mean nothing to people. */
-static stele_status complain(linker *linker, int error, int wait_status) {
+static stele_status complain(link_run *linker, int error, int wait_status) {
   base_buffer text = {0};
   read_all(error, &text);
   base_buffer_append(&text, "", 1);
@@ -136,7 +136,7 @@ static stele_status complain(linker *linker, int error, int wait_status) {
   return status;
 }
 
-static stele_status run_with(linker *linker, int out, int error, base_buffer *out_bytes) {
+static stele_status run_with(link_run *linker, int out, int error, base_buffer *out_bytes) {
   linker->arguments[linker->argument_count] = NULL;
   pid_t pid;
   int result = spawn_linker(linker, out, error, &pid), wait_status = 0;
@@ -154,7 +154,7 @@ static stele_status run_with(linker *linker, int out, int error, base_buffer *ou
   return STELE_OK;
 }
 
-static stele_status run(linker *linker, base_buffer *out_bytes) {
+static stele_status run(link_run *linker, base_buffer *out_bytes) {
   if (linker->full) return base_fail(linker->sink, STELE_FAILED, "cannot link: too many objects");
   int out, error;
   BASE_TRY(memory_file(linker->sink, NULL, 0, &out));
@@ -187,7 +187,7 @@ static const char *const libm_symbols[] = {
 static const artifact_library libraries[] = {{"libc.so.6", libc_symbols},
                                              {"libm.so.6", libm_symbols}};
 
-static stele_status add_libraries(linker *linker, const stele_object *object) {
+static stele_status add_libraries(link_run *linker, const stele_object *object) {
   uint16_t machine; /* e_machine, byte 18 of an ELF header */
   if (object->bytes < 64)
     return base_fail(linker->sink, STELE_FAILED, "cannot link: '%s' is no object", object->name);
@@ -204,7 +204,7 @@ static stele_status add_libraries(linker *linker, const stele_object *object) {
   return STELE_OK;
 }
 
-static stele_status add_inputs(linker *linker, const stele_object *objects, uint32_t count) {
+static stele_status add_inputs(link_run *linker, const stele_object *objects, uint32_t count) {
   static const char script[] = "{ global: " STELE_ARTIFACT_QUERY "; local: *; };";
   BASE_TRY(add_file(linker, "--version-script=", script, sizeof script - 1));
   for (uint32_t i = 0; i < count; i++)
@@ -229,7 +229,7 @@ stele_status artifact_link(const stele_object *objects, uint32_t count, stele_si
                                         "--as-needed",
                                         "-o",
                                         "-"};
-  linker linker = {.sink = sink, .argument_count = 1};
+  link_run linker = {.sink = sink, .argument_count = 1};
   if (!count) return base_fail(sink, STELE_FAILED, "cannot link: no objects");
   for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) add_argument(&linker, options[i]);
   stele_status status = add_inputs(&linker, objects, count);

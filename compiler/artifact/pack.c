@@ -146,7 +146,7 @@ stele_status artifact_pack_weight(const artifact_source *source, uint32_t i, ste
                                   uint8_t *out) {
   if (fill_rope(source, i, out)) return STELE_OK;
   const stele_program_weight *to = stele_program_weights(source->program, i);
-  packing packing = {.out = out};
-  BASE_TRY(start(source, to, stele_program_strings(source->program, to->name), sink, &packing));
-  return run_packers(&packing, source->threads, sink);
+  packing p = {.out = out};
+  BASE_TRY(start(source, to, stele_program_strings(source->program, to->name), sink, &p));
+  return run_packers(&p, source->threads, sink);
 }

@@ -17,20 +17,20 @@
 
 enum { SKIP = 77 };
 
-typedef struct cts {
+typedef struct cts_state {
   const stele_target *target;
   void *self;
   stele_target_traits traits;
   bool precise, list, verbose;
   const char *filter;
   uint32_t variant, every, seen, run, failed;
-} cts;
+} cts_state;
 
 static const char *const mode_names[CTS_MODE_COUNT] = {"f32",       "f32-norm", "f32-combine", "q8",
                                                        "q8-inline", "q8-norm",  "q8-combine"};
 
 /* Whether the program of this case can exist, and whether the target would be given it. */
-static bool exists(const cts *cts, const cts_row *row, uint32_t scheme, cts_mode mode) {
+static bool exists(const cts_state *cts, const cts_row *row, uint32_t scheme, cts_mode mode) {
   const cts_shape *s = &row->shape;
   bool quantised = weights_scheme_is_quantised(scheme);
   if (cts_mode_quantises(mode) && !quantised) return false;
@@ -70,7 +70,7 @@ typedef struct batch {
   cts_code code;
 } batch;
 
-static void fail_case(cts *cts, const cts_program *p, const stele_sink *sink) {
+static void fail_case(cts_state *cts, const cts_program *p, const stele_sink *sink) {
   cts->failed++;
   printf("FAILED %s: %s\n", p->name, sink->text);
 }
@@ -97,7 +97,7 @@ static stele_status run_case(batch *b, uint32_t i, base_arena *arena, stele_sink
   return STELE_OK;
 }
 
-static void run_batch(cts *cts, batch *b) {
+static void run_batch(cts_state *cts, batch *b) {
   stele_sink sink = {{0}};
   stele_status status = cts_finish(b->cases, b->count, NULL, NULL, &sink, &b->plain);
   if (status == STELE_OK)
@@ -120,7 +120,7 @@ static void run_batch(cts *cts, batch *b) {
 
 /* ---- cases ----------------------------------------------------------------------------- */
 
-static void add_case(cts *cts, batch *b, const cts_row *row, uint32_t scheme, cts_mode mode,
+static void add_case(cts_state *cts, batch *b, const cts_row *row, uint32_t scheme, cts_mode mode,
                      uint32_t cache_scheme) {
   const cts_shape *s = &row->shape;
   cts_program *p = base_arena_alloc(&b->arena, 1, sizeof *p);
@@ -149,7 +149,7 @@ static void add_case(cts *cts, batch *b, const cts_row *row, uint32_t scheme, ct
   b->cases[b->count++] = p;
 }
 
-static void run_row(cts *cts, const cts_row *row) {
+static void run_row(cts_state *cts, const cts_row *row) {
   batch b = {0};
   uint32_t schemes = row->shape.schemes ? row->shape.schemes : 1;
   uint32_t modes = row->shape.modes ? row->shape.modes : 1;
@@ -187,7 +187,7 @@ static int check_coverage(void) {
 }
 
 /* The best variant that this machine runs. */
-static bool choose_variant(cts *cts) {
+static bool choose_variant(cts_state *cts) {
   uint32_t count;
   uint64_t here = stele_machine_features();
   const stele_variant_info *variants = cts->target->variants(cts->self, &count);
@@ -199,7 +199,7 @@ static bool choose_variant(cts *cts) {
   return false;
 }
 
-static int run_all(cts *cts, const char *cpu) {
+static int run_all(cts_state *cts, const char *cpu) {
   stele_sink sink = {{0}};
   stele_target_options options = {
       .struct_bytes = sizeof options, .cpu = cpu, .precise = cts->precise};
@@ -221,7 +221,7 @@ int main(int argc, char **argv) {
       {"filter", required_argument, NULL, 'f'}, {"precise", no_argument, NULL, 'p'},
       {"every", required_argument, NULL, 'e'},  {"list", no_argument, NULL, 'l'},
       {"verbose", no_argument, NULL, 'v'},      {NULL, 0, NULL, 0}};
-  cts cts = {0};
+  cts_state cts = {0};
   const char *cpu = "native", *name = NULL;
   for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
     if (c == 't')

@@ -284,13 +284,13 @@ static void test_rope(void **state) {
   artifact_rope_row(&rope, 0, row);
   assert_memory_equal(row, ((const float[]){1, 1, 0, 0}), 16);
   artifact_rope_row(&rope, 3, row);
-  assert_float_equal(row[0], cos(3), 1e-7);
-  assert_float_equal(row[2], sin(3), 1e-7);
-  assert_float_equal(row[3], sin(0.03), 1e-7);
+  assert_float_equal(row[0], (float)cos(3), 1e-7);
+  assert_float_equal(row[2], (float)sin(3), 1e-7);
+  assert_float_equal(row[3], (float)sin(0.03), 1e-7);
   /* far out the angle is the rounded product: 100003 * 0.01f in float32, not 1000.03 */
   artifact_rope_row(&rope, 100003, row);
   float angle = 100003.0f * 0.01f;
-  assert_float_equal(row[1], cos((double)angle), 1e-7);
+  assert_float_equal(row[1], (float)cos((double)angle), 1e-7);
 }
 
 static void test_rope_factor(void **state) {
@@ -299,8 +299,8 @@ static void test_rope_factor(void **state) {
   const fe_rope rope = {.rotary = 2, .attention_factor = 1.5, .inv_freq = inv_freq};
   float row[2];
   artifact_rope_row(&rope, 1, row);
-  assert_float_equal(row[0], 1.5 * cos(1), 1e-6);
-  assert_float_equal(row[1], 1.5 * sin(1), 1e-6);
+  assert_float_equal(row[0], (float)(1.5 * cos(1)), 1e-6);
+  assert_float_equal(row[1], (float)(1.5 * sin(1)), 1e-6);
 }
 
 /* ---- paths ----------------------------------------------------------------------------- */
