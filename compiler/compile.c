@@ -4,13 +4,22 @@
 
 #include <string.h>
 
-/* Refuses an output that cannot be written before any work is done. */
-static stele_status check_output(const char *path, stele_sink *sink) {
-  base_output probe = {0};
-  if (!path || !*path) return base_fail(sink, STELE_INVALID_ARGUMENT, "no file to write was given");
-  BASE_TRY(base_output_open(sink, path, &probe));
-  base_output_abort(&probe);
+static stele_status probe(const char *path, stele_sink *sink) {
+  base_output file = {0};
+  BASE_TRY(base_output_open(sink, path, &file));
+  base_output_abort(&file);
   return STELE_OK;
+}
+
+/* Refuses outputs that cannot be written before any work is done. */
+static stele_status check_outputs(compile *c, const char *path) {
+  const char *weights, *name;
+  if (!path || !*path)
+    return base_fail(c->sink, STELE_INVALID_ARGUMENT, "no file to write was given");
+  BASE_TRY(probe(path, c->sink));
+  const artifact_source source = {.output = path, .weights_file = c->options.weights_file};
+  BASE_TRY(artifact_weights_path(&source, &c->arena, c->sink, &weights, &name));
+  return weights ? probe(weights, c->sink) : STELE_OK;
 }
 
 static stele_status run_passes(compile *c) {
@@ -100,7 +109,7 @@ static stele_status make_artifact(compile *c, const char *output_path, base_buff
 }
 
 static stele_status stages(compile *c, const char *model_path, const char *output_path) {
-  BASE_TRY(check_output(output_path, c->sink));
+  BASE_TRY(check_outputs(c, output_path));
   BASE_TRY(compile_read_model(c, model_path));
   BASE_TRY(compile_build(c));
   BASE_TRY(run_passes(c));

@@ -158,6 +158,7 @@ stele_status compile_complete_options(compile *c) {
   if (!c->options.cache_dtype)
     c->cache_scheme =
         c->options.precise || c->model->weight_scheme_class == STELE_F32 ? STELE_F32 : STELE_F16;
+  /* a step wider than the cache could never be filled */
   if (c->options.prefill > c->options.max_cache_len) c->options.prefill = c->options.max_cache_len;
   return check_size(c);
 }

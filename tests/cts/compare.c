@@ -60,7 +60,7 @@ static bool same_words(const view *v, uint64_t count, stele_sink *sink) {
   return true;
 }
 
-/* Records of quantised activations: the numbers they stand for, and s = d * sum of q. */
+/* Records of quantised activations: d, the numbers they stand for, and s = d * sum of q. */
 static bool same_quantised(const view *v, uint32_t rows, uint32_t columns, stele_sink *sink) {
   uint32_t blocks = columns / 32;
   for (uint64_t row = 0; row < rows; row++) {
@@ -71,6 +71,8 @@ static bool same_quantised(const view *v, uint32_t rows, uint32_t columns, stele
       double s = number(STELE_F32, f + columns, blocks + b), sum = 0;
       if (isnan(ed) != isnan(fd)) return differs(sink, v, row * columns + b * 32, ed, fd);
       if (isnan(ed)) continue;
+      if (!(fabs(ed - fd) <= (v->tolerance > 1e-2 ? 1e-2 : 1e-4) * ed))
+        return differs(sink, v, b, ed, fd);
       for (uint32_t i = 0; i < 32; i++) {
         int q = (int8_t)f[b * 32 + i];
         double x = (int8_t)e[b * 32 + i] * ed, y = q * fd;
