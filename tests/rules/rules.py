@@ -17,7 +17,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SKIP = 77
 SOURCE_FOLDERS = ("runtime", "compiler", "passes", "targets", "tools", "tests")
-INCLUDE_FOLDERS = ("runtime/include", "runtime", "compiler/include", "compiler", "targets")
+INCLUDE_FOLDERS = ("runtime/include", "runtime", "compiler/include", "compiler", "targets",
+                   "tools/stele", "tests", "tests/support")
 
 # What a folder may include beside itself; the first row that a file's path begins with counts.
 # An entry that ends with a slash is a folder and all below it, else a file; a star stands for
@@ -127,9 +128,8 @@ def check_paths():
     quoted = re.compile(r"`([a-z.][\w./-]*/[\w./-]*)`")
     for document in [*ROOT.glob("*.md"), *(p for p in sources(".md"))]:
         for name in quoted.findall(document.read_text()):
-            if name.startswith("build/") or (document.parent / name).exists():
-                continue
-            if not (ROOT / name).exists():
+            places = [document.parent, ROOT, *(ROOT / f for f in INCLUDE_FOLDERS)]
+            if not name.startswith("build") and not any((p / name).exists() for p in places):
                 yield f"{relative(document)} names '{name}', which does not exist"
 
 
