@@ -40,6 +40,8 @@ def build(name, options, compiler, environment=None, targets=lambda folder: ()):
     when that fails. A warning counts as a failure too."""
     folder = ROOT / "build" / name
     variables = dict(os.environ, CC=compiler, **(environment or {}))
+    if compiler.startswith("clang"):
+        variables["CC_LD"] = "lld"  # linking MLIR's archives is most of a build's time
     output = ""
     if not (folder / "build.ninja").exists():
         code, output = run_step(["meson", "setup", str(folder), *options], variables)
