@@ -51,9 +51,9 @@ def build(name, options, compiler, environment=None, targets=lambda folder: ()):
             return False
     code, output = run_step(["ninja", "-C", str(folder), *targets(folder)], variables)
     if code != 0:
-        say(output[-6000:])
-    count(code == 0 and "warning:" not in output, f"build {name}",
-          re.sub(r".*?(\S+: warning:[^\n]*).*", r"\1", output, flags=re.S)[:300])
+        say("\n".join(l for l in output.splitlines() if not re.match(r"\[\d+/\d+\]", l))[-6000:])
+    warnings = re.findall(r"\S+: warning:.*", output)
+    count(code == 0 and not warnings, f"build {name}", "\n".join(warnings[:5]))
     return code == 0
 
 

@@ -159,14 +159,11 @@ static json_t *result_json(const bench_state *state, const bench_result *result)
 
 static void print_result(const bench_state *state, const bench_result *result) {
   double read = state->read_bytes_per_second;
-  char name[48];
+  char at[24] = "";
   uint32_t depth = state->arguments->depth;
-  if (depth)
-    snprintf(name, sizeof name, "%s @ d%u", result->name, depth);
-  else
-    snprintf(name, sizeof name, "%s", result->name);
-  printf("%-16s %3u threads %10.2f +- %-8.2f tokens/s %8.2f GB/s of %.2f read (%.0f %%)\n", name,
-         stele_session_threads(state->session), result->median, result->spread,
+  if (depth) snprintf(at, sizeof at, " @ d%u", depth);
+  printf("%s%-12s %3u threads %10.2f +- %-8.2f tokens/s %8.2f GB/s of %.2f read (%.0f %%)\n",
+         result->name, at, stele_session_threads(state->session), result->median, result->spread,
          rate_of(result) / 1e9, read / 1e9, read > 0 ? 100 * rate_of(result) / read : 0.0);
 }
 
@@ -190,7 +187,7 @@ static int choose_count(const bench_state *state, const char *option, uint32_t g
 static int run_tests(bench_state *state) {
   bench_result results[2] = {0};
   size_t made = 0;
-  uint32_t prompt, tokens;
+  uint32_t prompt = 0, tokens = 0;
   int code = choose_count(state, "--n-prompt", state->arguments->prompt, DEFAULT_PROMPT, &prompt);
   if (code == CLI_OK)
     code = choose_count(state, "--n-gen", state->arguments->tokens, DEFAULT_TOKENS, &tokens);
