@@ -46,36 +46,76 @@ static read_function choose_read(void) {
   return read_plain;
 }
 
+/* What the threads of a measurement share. Holding the gate keeps them from beginning until all
+ * were created; should one not be, the others leave at once. */
+typedef struct bandwidth_team {
+  pthread_mutex_t gate;
+  pthread_barrier_t barrier;
+  bool incomplete;
+} bandwidth_team;
+
 typedef struct bandwidth_job {
-  pthread_barrier_t *barrier;
+  bandwidth_team *team;
   vector *data;
   size_t count;
   read_function read;
   uint64_t result;
+  double begin[PASSES], end[PASSES];
 } bandwidth_job;
 
-/* Passes are fenced by barriers; the main thread, at the same barriers, takes the time. */
+/* Passes begin together. Each thread takes its own times: a thread that only watched could come
+ * late to a pass and find it done. */
 static void *work(void *argument) {
   bandwidth_job *job = argument;
+  pthread_mutex_lock(&job->team->gate);
+  bool incomplete = job->team->incomplete;
+  pthread_mutex_unlock(&job->team->gate);
+  if (incomplete) return NULL;
   for (size_t i = 0; i < job->count; i++) job->data[i] = (vector){i, i, i, i, i, i, i, i};
   for (int pass = 0; pass < PASSES; pass++) {
-    pthread_barrier_wait(job->barrier);
+    pthread_barrier_wait(&job->team->barrier);
+    job->begin[pass] = cli_seconds();
     job->result += job->read(job->data, job->count);
-    pthread_barrier_wait(job->barrier);
+    job->end[pass] = cli_seconds();
   }
   return NULL;
 }
 
-static double measure(pthread_barrier_t *barrier) {
+/* The shortest pass, from the first thread's begin to the last one's end. */
+static double shortest(const bandwidth_job *jobs, uint32_t threads) {
   double best = 0;
   for (int pass = 0; pass < PASSES; pass++) {
-    pthread_barrier_wait(barrier);
-    double start = cli_seconds();
-    pthread_barrier_wait(barrier);
-    double seconds = cli_seconds() - start;
-    if (pass == 0 || seconds < best) best = seconds;
+    double begin = jobs[0].begin[pass], end = jobs[0].end[pass];
+    for (uint32_t i = 1; i < threads; i++) {
+      if (jobs[i].begin[pass] < begin) begin = jobs[i].begin[pass];
+      if (jobs[i].end[pass] > end) end = jobs[i].end[pass];
+    }
+    if (pass == 0 || end - begin < best) best = end - begin;
   }
   return best;
+}
+
+/* Seconds of the best pass; 0 when not all threads could be created. */
+static double read_with_team(vector *memory, size_t share, uint32_t threads) {
+  bandwidth_team team = {.incomplete = false};
+  pthread_t ids[MAX_THREADS];
+  bandwidth_job jobs[MAX_THREADS];
+  read_function read = choose_read();
+  uint32_t started = 0;
+  pthread_mutex_init(&team.gate, NULL);
+  pthread_barrier_init(&team.barrier, NULL, threads);
+  pthread_mutex_lock(&team.gate);
+  for (; started < threads; started++) {
+    jobs[started] = (bandwidth_job){
+        .team = &team, .data = memory + share * started, .count = share, .read = read};
+    if (pthread_create(&ids[started], NULL, work, &jobs[started]) != 0) break;
+  }
+  team.incomplete = started < threads;
+  pthread_mutex_unlock(&team.gate);
+  for (uint32_t i = 0; i < started; i++) pthread_join(ids[i], NULL);
+  pthread_barrier_destroy(&team.barrier);
+  pthread_mutex_destroy(&team.gate);
+  return team.incomplete ? 0 : shortest(jobs, threads);
 }
 
 double cli_read_bandwidth(uint64_t bytes, uint32_t threads) {
@@ -86,26 +126,7 @@ double cli_read_bandwidth(uint64_t bytes, uint32_t threads) {
   void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return 0;
   madvise(memory, size, MADV_HUGEPAGE);
-  pthread_barrier_t barrier;
-  pthread_t ids[MAX_THREADS];
-  bandwidth_job jobs[MAX_THREADS];
-  read_function read = choose_read();
-  pthread_barrier_init(&barrier, NULL, threads + 1);
-  uint32_t started = 0;
-  for (; started < threads; started++) {
-    vector *data = (vector *)memory + share * started;
-    jobs[started] = (bandwidth_job){&barrier, data, share, read, 0};
-    if (pthread_create(&ids[started], NULL, work, &jobs[started]) != 0) break;
-  }
-  double seconds = 0;
-  if (started == threads) {
-    seconds = measure(&barrier);
-    for (uint32_t i = 0; i < started; i++) pthread_join(ids[i], NULL);
-  } else {
-    for (uint32_t i = 0; i < started; i++) pthread_cancel(ids[i]);
-    for (uint32_t i = 0; i < started; i++) pthread_join(ids[i], NULL);
-  }
-  pthread_barrier_destroy(&barrier);
+  double seconds = read_with_team(memory, share, threads);
   munmap(memory, size);
   return seconds > 0 ? (double)size / seconds : 0;
 }
