@@ -99,7 +99,7 @@ def check_logits(case, artefact, label):
 
 
 def group_matrix(case):
-    """Targets, variants, prefill widths, threads and cache implementations."""
+    """Targets, variants, prefill widths, threads, cache implementations; both ages of config.json."""
     for target, options in case.targets():
         for prefill in PREFILLS:
             label = f"{target} prefill {prefill}"
@@ -109,6 +109,10 @@ def group_matrix(case):
                     case.check_ids(artefact, f"{label} threads {threads} {cache}",
                                    options=("--threads", threads, "--cache-implementation", cache))
             check_logits(case, artefact, label)
+    old = case.folder / "old"
+    shutil.copytree(case.model, old)
+    shutil.copy(old / "config_v4.json", old / "config.json")
+    case.check_ids(case.compile(old, "old", "--prefill", 16), "config in its older form")
 
 
 def group_smoke(case):
@@ -120,11 +124,7 @@ def group_smoke(case):
 
 
 def group_forms(case):
-    """The older form of config.json, a portable artefact, and weights in a file of their own."""
-    old = case.folder / "old"
-    shutil.copytree(case.model, old)
-    shutil.copy(old / "config_v4.json", old / "config.json")
-    case.check_ids(case.compile(old, "old"), "config in its older form")
+    """A portable artefact, weights in a file of their own, more lanes."""
     case.check_ids(case.compile(case.model, "portable", "--cpu", "portable"), "portable")
     beside = case.compile(case.model, "beside", "--weights-file", case.folder / "beside.weights")
     case.check_ids(beside, "weights in a file of their own")
