@@ -62,6 +62,7 @@ static stele_status parse_kernels(const cpu_level *level, LLVMContextRef context
 static stele_status optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, stele_sink *sink) {
   LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
   LLVMPassBuilderOptionsSetLoopVectorization(options, 0);
+  LLVMPassBuilderOptionsSetLoopUnrolling(options, 0); /* but for loops that ask for it */
   LLVMPassBuilderOptionsSetLoopInterleaving(options, 0);
   LLVMPassBuilderOptionsSetSLPVectorization(options, 0);
   LLVMErrorRef error = LLVMRunPasses(module, PASSES, machine, options);

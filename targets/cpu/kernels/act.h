@@ -9,11 +9,13 @@
 INLINE float inverse_rms(const float *x, uint32_t count, float eps) {
   vf sums[4] = {{0}, {0}, {0}, {0}};
   uint32_t i = 0;
-  for (; i + 4 * LANES <= count; i += 4 * LANES)
+  for (; i + 4 * LANES <= count; i += 4 * LANES) {
+    UNROLL
     for (int j = 0; j < 4; j++) {
       vf v = load_f(x + i + j * LANES);
       sums[j] = fma_f(v, v, sums[j]);
     }
+  }
   for (; i + LANES <= count; i += LANES) {
     vf v = load_f(x + i);
     sums[0] = fma_f(v, v, sums[0]);

@@ -24,45 +24,44 @@ INLINE vi lane_mask(uint32_t bits) {
   return (splat_i((int32_t)bits) & bit) != 0;
 }
 
-/* scores[q][panel]: scale (q . k), capped, -inf where not seen. */
+/* scores[q][panel] = q . k; panels of which nothing is seen are left out. */
 INLINE void score_page(const cpu_shape *s, const uint8_t *keys, const int nq, page_work *w,
                        vf scores[][PANELS]) {
   const uint32_t lanes = key_lanes(s), panels = s->page_tokens / lanes;
   const uint32_t step = lanes * scheme_bytes(s->key_scheme);
   uint64_t any = 0;
+  UNROLL
   for (int i = 0; i < nq; i++) any |= w->seen[i];
-#pragma clang loop unroll(disable)
   for (uint32_t panel = 0; panel < panels; panel++) {
     vf sum[CPU_QUERIES];
-#pragma clang loop unroll(full)
-    for (int i = 0; i < nq; i++) sum[i] = splat(NOTHING_SEEN);
+    UNROLL
+    for (int i = 0; i < nq; i++) sum[i] = (vf){0};
     if (any >> (panel * lanes) & 0xffff) {
-#pragma clang loop unroll(full)
-      for (int i = 0; i < nq; i++) sum[i] = (vf){0};
       const uint8_t *k = keys + (size_t)panel * s->key_head * step;
-#pragma clang loop unroll_count(4) vectorize(disable)
+      UNROLL_BY_4
       for (uint32_t e = 0; e < s->key_head; e++) {
         vf key = load_cached(s->key_scheme, k + (size_t)e * step, lanes);
-#pragma clang loop unroll(full)
+        UNROLL
         for (int i = 0; i < nq; i++) sum[i] = fma_f(splat(w->q[i][e]), key, sum[i]);
       }
-#pragma clang loop unroll(full)
-      for (int i = 0; i < nq; i++) {
-        sum[i] = sum[i] * s->scale;
-        if (s->soft_cap > 0) sum[i] = s->soft_cap * tanh_f(sum[i] / s->soft_cap);
-        vi mask = lane_mask((uint32_t)(w->seen[i] >> (panel * lanes)) & 0xffff);
-        sum[i] = select_f(mask, sum[i], splat(NOTHING_SEEN));
-      }
     }
-#pragma clang loop unroll(full)
+    UNROLL
     for (int i = 0; i < nq; i++) scores[i][panel] = sum[i];
   }
 }
 
-/* Turns one query's scores into exp(score - m), and leaves m and their sum in its part. */
-INLINE void softmax_page(const uint32_t panels, vf *scores, part *out) {
-  vf top = scores[0];
-  for (uint32_t p = 1; p < panels; p++) top = max_f(scores[p], top);
+/* Scales and caps one query's scores; -inf where not seen. Then exp(score - m) in their place, and
+ * m and the sum of these in its part. */
+INLINE void softmax_page(const cpu_shape *s, uint64_t seen, vf *scores, part *out) {
+  const uint32_t lanes = key_lanes(s), panels = s->page_tokens / lanes;
+  vf top = splat(NOTHING_SEEN);
+  for (uint32_t p = 0; p < panels; p++) {
+    vf score = scores[p] * s->scale;
+    if (s->soft_cap > 0) score = s->soft_cap * tanh_f(score / s->soft_cap);
+    vi mask = lane_mask((uint32_t)(seen >> (p * lanes)) & 0xffff);
+    scores[p] = select_f(mask, score, splat(NOTHING_SEEN));
+    top = max_f(scores[p], top);
+  }
   float m = largest_f(top);
   vf sum = {0};
   for (uint32_t p = 0; p < panels; p++) {
@@ -80,26 +79,26 @@ INLINE void weigh_values(const cpu_shape *s, const uint8_t *values, const int nq
                          uint32_t e, const int blocks, const uint32_t count) {
   const uint32_t bytes = scheme_bytes(s->value_scheme), row = s->value_head * bytes;
   vf sum[CPU_QUERIES][4];
-#pragma clang loop unroll(full)
-  for (int i = 0; i < nq; i++)
-#pragma clang loop unroll(full)
+  UNROLL
+  for (int i = 0; i < nq; i++) {
+    UNROLL
     for (int b = 0; b < blocks; b++) sum[i][b] = (vf){0};
+  }
   uint32_t first = (uint32_t)__builtin_ctzll(any), last = 63 - (uint32_t)__builtin_clzll(any);
-#pragma clang loop vectorize(disable) unroll(disable)
   for (uint32_t slot = first; slot <= last; slot++) {
     if (!(any >> slot & 1)) continue;
     const uint8_t *from = values + (size_t)slot * row + e * bytes;
-#pragma clang loop unroll(full)
+    UNROLL
     for (int b = 0; b < blocks; b++) {
       vf v = load_cached(s->value_scheme, from + (uint32_t)b * LANES * bytes,
                          b == blocks - 1 ? count : LANES);
-#pragma clang loop unroll(full)
+      UNROLL
       for (int i = 0; i < nq; i++) sum[i][b] = fma_f(splat(weights[i][slot]), v, sum[i][b]);
     }
   }
-#pragma clang loop unroll(full)
-  for (int i = 0; i < nq; i++)
-#pragma clang loop unroll(full)
+  UNROLL
+  for (int i = 0; i < nq; i++) {
+    UNROLL
     for (int b = 0; b < blocks; b++) {
       float *o = w->o + (uint32_t)i * s->value_head + e + (uint32_t)b * LANES;
       if (b == blocks - 1 && count < LANES)
@@ -107,18 +106,17 @@ INLINE void weigh_values(const cpu_shape *s, const uint8_t *values, const int nq
       else
         store_f(o, sum[i][b]);
     }
+  }
 }
 
 /* The parts of nq queries over one page, their values in w->o. */
 INLINE void attend_page(const cpu_shape *s, const uint8_t *keys, const uint8_t *values,
                         const int nq, page_work *w) {
-  const uint32_t lanes = key_lanes(s), panels = s->page_tokens / lanes;
   vf scores[CPU_QUERIES][PANELS];
   score_page(s, keys, nq, w, scores);
   uint64_t any = 0;
-#pragma clang loop unroll(full)
   for (int i = 0; i < nq; i++) {
-    softmax_page(panels, scores[i], &w->parts[i]);
+    softmax_page(s, w->seen[i], scores[i], &w->parts[i]);
     any |= w->seen[i];
   }
   if (any == 0) {
@@ -129,7 +127,6 @@ INLINE void attend_page(const cpu_shape *s, const uint8_t *keys, const uint8_t *
   const int together = nq == 1 ? 4 : nq == 2 ? 2 : 1; /* runs at once, to keep the adders busy */
   const uint32_t wide = (uint32_t)together * LANES;
   uint32_t e = 0;
-#pragma clang loop unroll(disable)
   for (; e + wide <= s->value_head; e += wide)
     weigh_values(s, values, nq, w, weights, any, e, together, LANES);
   const uint32_t rest = s->value_head % wide, at = s->value_head - rest;
@@ -163,7 +160,8 @@ INLINE void partial_tile(const call *c, uint32_t row, uint32_t kv_head, uint32_t
       w.seen[i] = seen;
     }
     attend_page(s, keys_of(s, at, kv_head), values_of(s, at, kv_head), nq, &w);
-    for (int i = 0; i < nq && first + (uint32_t)i < per; i++) {
+    for (int i = 0; i < nq; i++) {
+      if (first + (uint32_t)i >= per) break;
       float *to = stored_part(c, c->env->workspace + c->place->out, row,
                               kv_head * per + first + (uint32_t)i, page);
       to[0] = w.parts[i].m;
@@ -231,7 +229,8 @@ INLINE void tile_page(const call *c, const tile_work *t, uint32_t lane, uint32_t
     }
     if (any == 0) continue;
     attend_page(s, keys_of(s, at, t->kv_head), values_of(s, at, t->kv_head), nq, &w);
-    for (int i = 0; i < nq && first + (uint32_t)i < t->queries; i++) {
+    for (int i = 0; i < nq; i++) {
+      if (first + (uint32_t)i >= t->queries) break;
       uint32_t query = first + (uint32_t)i, row = t->first_row + query / per;
       float *o = row_f(output(c), row) + (t->kv_head * per + query % per) * s->value_head;
       merge_part(&t->totals[query], o, w.parts[i], w.o + (uint32_t)i * s->value_head,

@@ -37,9 +37,11 @@ KERNEL(linear) {
       vf y[4 * CPU_MAX_TOKENS];
       take_rows(x, list, at, count, nt, x_rows);
       multiply(m, weight(c, STELE_W_A), x, row / CPU_PANEL, np, x_rows, nt, y);
-      for (int t = 0; t < nt && at + (uint32_t)t < count; t++)
+      for (int t = 0; t < nt; t++) {
+        if (at + (uint32_t)t >= count) break;
+        uint32_t token = list[at + (uint32_t)t];
         for (int p = 0; p < np; p++) {
-          uint32_t first = row + (uint32_t)p * CPU_PANEL, token = list[at + (uint32_t)t];
+          uint32_t first = row + (uint32_t)p * CPU_PANEL;
           if (first >= run.end) break;
           vf v = y[p * nt + t];
           if (m->bias) v = v + load_bias(m, vector(c, STELE_W_BIAS_A), first);
@@ -47,6 +49,7 @@ KERNEL(linear) {
             v = v + load_rows(row_f(residual, token), first, limit);
           store_rows(row_f(out, token), v, first, limit);
         }
+      }
     }
 }
 
@@ -108,7 +111,8 @@ KERNEL(linear_argmax) {
         vf y[4 * CPU_MAX_TOKENS];
         take_rows(x, list, at, count, nt, x_rows);
         multiply(m, weight(c, STELE_W_A), x, row / CPU_PANEL, np, x_rows, nt, y);
-        for (int t = 0; t < nt && at + (uint32_t)t < count; t++)
+        for (int t = 0; t < nt; t++) {
+          if (at + (uint32_t)t >= count) break;
           for (int p = 0; p < np; p++) {
             uint32_t first = row + (uint32_t)p * CPU_PANEL;
             if (first >= run.end) break;
@@ -116,6 +120,7 @@ KERNEL(linear_argmax) {
             if (m->bias) v = v + load_bias(m, vector(c, STELE_W_BIAS_A), first);
             improve(best_of(c, tile, list[at + (uint32_t)t]), v, first, limit, first == run.begin);
           }
+        }
       }
   }
   if (workers > 1) env->barrier(env->barrier_data, worker);
@@ -156,7 +161,6 @@ KERNEL(gate_up) {
       const uint8_t *x_rows[CPU_MAX_TOKENS];
       vf values[2][CPU_MAX_TOKENS];
       take_rows(x, list, at, count, nt, x_rows);
-#pragma clang loop unroll(disable)
       for (uint32_t p = 0; p < 2; p++) {
         vf gate[CPU_MAX_TOKENS], up[CPU_MAX_TOKENS];
         uint32_t panel = row / CPU_PANEL + p;
@@ -169,7 +173,8 @@ KERNEL(gate_up) {
           values[p][t] = function_lanes(s->function, gate[t]) * up[t];
         }
       }
-      for (int t = 0; t < nt && at + (uint32_t)t < count; t++) {
+      for (int t = 0; t < nt; t++) {
+        if (at + (uint32_t)t >= count) break;
         uint32_t token = list[at + (uint32_t)t];
         if (out.scheme == STELE_Q8_0) {
           quantise_into(row_of(out, token), out.columns, row / CPU_BLOCK, values[0][t],

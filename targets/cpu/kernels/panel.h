@@ -44,9 +44,8 @@ INLINE bool is_float(uint32_t scheme) { return scheme <= STELE_BF16; }
 /* Tokens per pass over a panel: the smallest power of two that holds all, up to what registers
  * allow. A last pass with fewer tokens repeats one. */
 INLINE int pass_tokens(const cpu_shape *s) {
-  int n = 1;
-  while (n < TOKENS_AT_ONCE && (uint32_t)n < s->tokens) n *= 2;
-  return n;
+  const int n = s->tokens <= 1 ? 1 : s->tokens <= 2 ? 2 : s->tokens <= 4 ? 4 : 8;
+  return n < TOKENS_AT_ONCE ? n : TOKENS_AT_ONCE;
 }
 
 /* ---- float weights ------------------------------------------------------------------------- */
@@ -67,21 +66,21 @@ INLINE void float_panels(uint32_t scheme, rows x, const uint8_t *const *w, const
                          const uint8_t *const *x_rows, const int nt, vf *y) {
   const size_t step = CPU_PANEL * (scheme == STELE_F32 ? 4 : 2);
   vf sum[4 * CPU_MAX_TOKENS];
-#pragma clang loop unroll(full)
+  UNROLL
   for (int i = 0; i < np * nt; i++) sum[i] = (vf){0};
-#pragma clang loop vectorize(disable) unroll_count(4)
+  UNROLL_BY_4
   for (uint32_t k = 0; k < x.columns; k++) {
-#pragma clang loop unroll(full)
+    UNROLL
     for (int p = 0; p < np; p++) {
       const uint8_t *at = w[p] + k * step;
       if (step == 64 || k % 2 == 0) prefetch(at + PREFETCH_AHEAD);
       vf weights = load_weights(scheme, at);
-#pragma clang loop unroll(full)
+      UNROLL
       for (int t = 0; t < nt; t++)
         sum[p * nt + t] = fma_f(weights, splat(activation(x, x_rows[t], k)), sum[p * nt + t]);
     }
   }
-#pragma clang loop unroll(full)
+  UNROLL
   for (int i = 0; i < np * nt; i++) y[i] = sum[i];
 }
 
@@ -93,63 +92,69 @@ INLINE void decoded_panel(uint32_t scheme, rows x, const uint8_t *w, const uint8
                           const int nt, vf *y) {
   const int groups = scheme == STELE_Q8_0 ? 8 : 4, halves = scheme == STELE_Q8_0 ? 1 : 2;
   vf sum[CPU_MAX_TOKENS];
-#pragma clang loop unroll(full)
+  UNROLL
   for (int t = 0; t < nt; t++) sum[t] = (vf){0};
   for (uint32_t b = 0; b < x.columns / CPU_BLOCK; b++) {
     const uint8_t *scales = w + groups * 64;
     vf d = from_f16(load_h(scales));
     vf m = scheme == STELE_Q4_1 ? from_f16(load_h(scales + 32)) : (vf){0};
-#pragma clang loop unroll(disable) vectorize(disable)
     for (int g = 0; g < groups * halves; g++) {
       vi four = (vi)load_b(w + g % groups * 64) >> (g / groups * 4);
       uint32_t k = b * CPU_BLOCK + (uint32_t)g * 4;
       prefetch(w + g * 64 + PREFETCH_AHEAD);
-#pragma clang loop unroll(full)
+      UNROLL
       for (int i = 0; i < 4; i++) {
         vi q = scheme == STELE_Q8_0 ? four << (24 - 8 * i) >> 24 : (four >> (8 * i)) & 15;
         if (scheme == STELE_Q4_0) q = q - 8;
         vf weights = to_float(q) * d;
         if (scheme == STELE_Q4_1) weights = weights + m;
-#pragma clang loop unroll(full)
+        UNROLL
         for (int t = 0; t < nt; t++)
           sum[t] = fma_f(weights, splat(activation(x, x_rows[t], k + (uint32_t)i)), sum[t]);
       }
     }
     w += block_bytes(scheme);
   }
-#pragma clang loop unroll(full)
+  UNROLL
   for (int t = 0; t < nt; t++) y[t] = sum[t];
 }
 
 /* ---- quantised weights, quantised activations ---------------------------------------------- */
+
+/* Piece g of a block: columns 4 g .. 4 g + 3 and 16 + 4 g .. 16 + 4 g + 3. */
+INLINE void four_bit_piece(const uint8_t *w, const uint8_t *const *x_rows, uint32_t b, int g,
+                           const int nt, dot_u4 *dot) {
+  prefetch(w + g * 64 + PREFETCH_AHEAD);
+  vb both = load_b(w + g * 64);
+  vb low = both & 15, high = (vb)((vs)both >> 4) & 15;
+  UNROLL
+  for (int t = 0; t < nt; t++) {
+    const uint8_t *q = x_rows[t] + b * CPU_BLOCK + g * 4;
+    dot[t] = dot_u4_add(dot[t], low, load_i32(q));
+    dot[t] = dot_u4_add(dot[t], high, load_i32(q + 16));
+  }
+}
 
 /* 4 bit: sum over blocks of d_w d_x (q_w . q_x) + m_w s_x, where q4_0 has m_w = -8 d_w. */
 INLINE void four_bit_panel(uint32_t scheme, uint32_t columns, const uint8_t *w,
                            const uint8_t *const *x_rows, const int nt, vf *y) {
   const uint32_t blocks = columns / CPU_BLOCK;
   vf sum[CPU_MAX_TOKENS];
-#pragma clang loop unroll(full)
+  UNROLL
   for (int t = 0; t < nt; t++) sum[t] = (vf){0};
-#pragma clang loop unroll(disable) vectorize(disable)
   for (uint32_t b = 0; b < blocks; b++, w += block_bytes(scheme)) {
     dot_u4 dot[CPU_MAX_TOKENS];
-#pragma clang loop unroll(full)
+    UNROLL
     for (int t = 0; t < nt; t++) dot[t] = (dot_u4){0};
-#pragma clang loop unroll(full)
-    for (int g = 0; g < 4; g++) {
-      prefetch(w + g * 64 + PREFETCH_AHEAD);
-      vb both = load_b(w + g * 64);
-      vb low = both & 15, high = (vb)((vs)both >> 4) & 15;
-#pragma clang loop unroll(full)
-      for (int t = 0; t < nt; t++) {
-        const uint8_t *q = x_rows[t] + b * CPU_BLOCK + g * 4;
-        dot[t] = dot_u4_add(dot[t], low, load_i32(q));
-        dot[t] = dot_u4_add(dot[t], high, load_i32(q + 16));
-      }
+    if (nt == 1) {
+      UNROLL
+      for (int g = 0; g < 4; g++) four_bit_piece(w, x_rows, b, g, nt, dot);
+    } else { /* a loop, or more would be live at once than there are registers */
+      for (int g = 0; g < 4; g++) four_bit_piece(w, x_rows, b, g, nt, dot);
     }
     vf d = from_f16(load_h(w + 256));
     vf m = scheme == STELE_Q4_1 ? from_f16(load_h(w + 288)) : d * -8.0f;
-#pragma clang loop unroll(full)
+    UNROLL
     for (int t = 0; t < nt; t++) {
       const uint8_t *scales = x_rows[t] + columns + b * 4;
       vf exact = to_float(dot_u4_end(dot[t]));
@@ -157,7 +162,7 @@ INLINE void four_bit_panel(uint32_t scheme, uint32_t columns, const uint8_t *w,
       sum[t] = fma_f(m, splat(load_f32(scales + blocks * 4)), sum[t]);
     }
   }
-#pragma clang loop unroll(full)
+  UNROLL
   for (int t = 0; t < nt; t++) y[t] = sum[t];
 }
 
@@ -176,33 +181,32 @@ INLINE void eight_bit_panel(uint32_t columns, const uint8_t *w, const uint8_t *c
                             const int nt, vf *y) {
   const uint32_t blocks = columns / CPU_BLOCK;
   vf sum[CPU_MAX_TOKENS];
-#pragma clang loop unroll(full)
+  UNROLL
   for (int t = 0; t < nt; t++) sum[t] = (vf){0};
-#pragma clang loop unroll(disable) vectorize(disable)
   for (uint32_t b = 0; b < blocks; b++, w += block_bytes(STELE_Q8_0)) {
     dot_s8 dot[CPU_MAX_TOKENS];
-#pragma clang loop unroll(full)
+    UNROLL
     for (int t = 0; t < nt; t++) {
       const uint8_t *scales = x_rows[t] + columns + b * 4;
       dot[t] = dot_s8_begin(
           DOT_S8_NEEDS_SUM ? block_sum(load_f32(scales + blocks * 4), load_f32(scales)) : 0);
     }
-#pragma clang loop unroll(full)
+    UNROLL
     for (int g = 0; g < 8; g++) {
       prefetch(w + g * 64 + PREFETCH_AHEAD);
       vb weights = load_b(w + g * 64);
-#pragma clang loop unroll(full)
+      UNROLL
       for (int t = 0; t < nt; t++)
         dot[t] = dot_s8_add(dot[t], weights, load_i32(x_rows[t] + b * CPU_BLOCK + g * 4));
     }
     vf d = from_f16(load_h(w + 512));
-#pragma clang loop unroll(full)
+    UNROLL
     for (int t = 0; t < nt; t++) {
       float dx = load_f32(x_rows[t] + columns + b * 4);
       sum[t] = fma_f(to_float(dot_s8_end(dot[t])) * dx, d, sum[t]);
     }
   }
-#pragma clang loop unroll(full)
+  UNROLL
   for (int t = 0; t < nt; t++) y[t] = sum[t];
 }
 
@@ -218,6 +222,7 @@ INLINE void multiply(const cpu_matrix *m, const uint8_t *w, rows x, uint32_t fir
   const size_t stride = panel_bytes(m->scheme, m->columns);
   const uint32_t last = (m->rows - 1) / CPU_PANEL;
   const uint8_t *panels[4];
+  UNROLL
   for (int p = 0; p < np; p++)
     panels[p] = w + (first + (uint32_t)p < last ? first + (uint32_t)p : last) * stride;
   if (is_float(m->scheme))
@@ -233,14 +238,14 @@ INLINE void multiply(const cpu_matrix *m, const uint8_t *w, rows x, uint32_t fir
 /* The tokens of one pass: list[at .. at + nt), the last one again past the end. */
 INLINE void take_rows(rows x, const uint32_t *list, uint32_t at, uint32_t count, const int nt,
                       const uint8_t **out_rows) {
+  UNROLL
   for (int t = 0; t < nt; t++)
     out_rows[t] = row_of(x, list[at + (uint32_t)t < count ? at + (uint32_t)t : count - 1]);
 }
 
 /* 16 biases from row `row` on, zeros past the last one. */
 INLINE vf load_bias(const cpu_matrix *m, const float *bias, uint32_t row) {
-  if (m->rows % CPU_PANEL && row + CPU_PANEL > m->rows)
-    return load_f_part(bias + row, m->rows % CPU_PANEL);
+  if (row + CPU_PANEL > m->rows) return load_f_part(bias + row, m->rows - row);
   return load_f(bias + row);
 }
 

@@ -54,73 +54,93 @@ INLINE void norm_head(const cpu_shape *s, float *x, const float *w, uint32_t n) 
 
 enum { PART_Q, PART_K, PART_V };
 
-/* Bias, norm, rope; then a query goes to the output, a key or value to the cache. */
-INLINE void finish_head(const call *c, uint32_t part, uint32_t head, uint32_t row, float *x) {
+/* One head of one part: what a tile stands for. */
+typedef struct head_work {
+  uint32_t part, head, size, rows; /* rows: of the part's matrix */
+  const uint8_t *w;
+  const float *bias; /* or NULL */
+} head_work;
+
+INLINE head_work head_of_tile(const call *c, uint32_t tile) {
   const cpu_shape *s = c->s;
-  if (part == PART_Q && s->q_norm) norm_head(s, x, vector(c, STELE_W_Q_NORM), s->key_head);
-  if (part == PART_K && s->k_norm) norm_head(s, x, vector(c, STELE_W_K_NORM), s->key_head);
-  if (part != PART_V) rope_head(c, row, x);
-  if (part == PART_Q)
-    copy_floats(row_f(output(c), row) + head * s->key_head, x, s->key_head);
-  else
-    put_token(c, row, head, part == PART_V, x);
+  head_work h = {.part = PART_Q, .head = tile, .size = s->key_head};
+  if (tile >= s->heads) h.part = PART_K, h.head = tile - s->heads;
+  if (tile >= s->heads + s->kv_heads) {
+    h = (head_work){.part = PART_V, .head = tile - s->heads - s->kv_heads, .size = s->value_head};
+  }
+  h.rows = s->matrix[h.part].rows;
+  h.w = weight(c, STELE_W_A + (int)h.part);
+  h.bias = s->matrix[h.part].bias ? vector(c, STELE_W_BIAS_A + (int)h.part) : NULL;
+  return h;
 }
 
-/* Panels that hold rows [head * size, (head + 1) * size) times nt tokens, plus bias:
- * y[t * stride + row - 16 * first panel]. */
-INLINE void multiply_head(const call *c, uint32_t part, const cpu_matrix *m, rows x, uint32_t head,
-                          const uint32_t size, const uint8_t *const *x_rows, const int nt,
-                          float *y) {
+/* Bias, norm, rope; then a query goes to the output, a key or value to the cache. */
+INLINE void finish_head(const call *c, const head_work *h, uint32_t row, float *x) {
+  const cpu_shape *s = c->s;
+  if (h->part == PART_Q && s->q_norm) norm_head(s, x, vector(c, STELE_W_Q_NORM), s->key_head);
+  if (h->part == PART_K && s->k_norm) norm_head(s, x, vector(c, STELE_W_K_NORM), s->key_head);
+  if (h->part != PART_V) rope_head(c, row, x);
+  if (h->part == PART_Q)
+    copy_floats(row_f(output(c), row) + h->head * s->key_head, x, s->key_head);
+  else
+    put_token(c, row, h->head, h->part == PART_V, x);
+}
+
+/* Panels that hold a head's rows times nt tokens, plus bias:
+ * y[t * stride + row - 16 * first panel]. scheme and columns are those of the part's matrix. */
+INLINE void multiply_head(const call *c, const head_work *h, uint32_t scheme, uint32_t columns,
+                          rows x, const uint8_t *const *x_rows, const int nt, float *y) {
+  const cpu_matrix m = {scheme, h->rows, columns, h->bias != NULL};
   const uint32_t stride = cpu_head_stride(c->s);
-  const float *bias = vector(c, STELE_W_BIAS_A + (int)part);
-  const int np = panels_at_once(m->scheme, nt);
-  uint32_t first = head * size / CPU_PANEL, last = ((head + 1) * size - 1) / CPU_PANEL;
-#pragma clang loop unroll(disable)
+  const int np = panels_at_once(scheme, nt);
+  uint32_t first = h->head * h->size / CPU_PANEL;
+  uint32_t last = ((h->head + 1) * h->size - 1) / CPU_PANEL;
   for (uint32_t panel = first; panel <= last; panel += (uint32_t)np) {
     vf lanes[4 * CPU_MAX_TOKENS];
-    multiply(m, weight(c, STELE_W_A + (int)part), x, panel, np, x_rows, nt, lanes);
-    for (int p = 0; p < np && panel + (uint32_t)p <= last; p++)
+    multiply(&m, h->w, x, panel, np, x_rows, nt, lanes);
+    for (int p = 0; p < np; p++) {
+      uint32_t row = (panel + (uint32_t)p) * CPU_PANEL;
+      if (panel + (uint32_t)p > last) break;
       for (int t = 0; t < nt; t++) {
         vf v = lanes[p * nt + t];
-        uint32_t row = (panel + (uint32_t)p) * CPU_PANEL;
-        if (m->bias) v = v + load_bias(m, bias, row);
+        if (m.bias) v = v + load_bias(&m, h->bias, row);
         store_f(y + (uint32_t)t * stride + (row - first * CPU_PANEL), v);
       }
-  }
-}
-
-/* One head of a part for all tokens. */
-INLINE void make_head(const call *c, uint32_t part, const cpu_matrix *m, rows x, uint32_t head,
-                      const uint32_t size, const uint32_t *list, uint32_t count) {
-  const int nt = pass_tokens(c->s);
-  float *y = (float *)(void *)(c->stack + cpu_stack_extra(c->s));
-  if (part != PART_Q) fill_first_image(c, head, part == PART_V);
-  for (uint32_t at = 0; at < count; at += (uint32_t)nt) {
-    const uint8_t *x_rows[CPU_MAX_TOKENS];
-    take_rows(x, list, at, count, nt, x_rows);
-    multiply_head(c, part, m, x, head, size, x_rows, nt, y);
-    for (int t = 0; t < nt && at + (uint32_t)t < count; t++)
-      finish_head(c, part, head, list[at + (uint32_t)t],
-                  y + (uint32_t)t * cpu_head_stride(c->s) + head * size % CPU_PANEL);
+    }
   }
 }
 
 /* q[T][heads][key_head] = rope(norm(x Q^T + bias)); keys the same, and values without norm and
- * rope, go to the pages or the stage. Tiles are heads: of q, then k, then v. */
+ * rope, go to the pages or the stage. Tiles are heads: of q, then k, then v. Where all three
+ * matrices have one scheme they share a loop over panels, so that its code exists once. */
 KERNEL(qkv_cache) {
   const call *c = CALL;
   const cpu_shape *s = c->s;
-  const cpu_matrix *q = &s->matrix[0], *k = &s->matrix[1], *v = &s->matrix[2];
+  const cpu_matrix *m = s->matrix;
+  const bool alike = m[0].scheme == m[1].scheme && m[0].scheme == m[2].scheme;
+  const int nt = pass_tokens(s);
   uint32_t *list, count = list_tokens(c, &list);
   rows x = matrix_input(c, list, count);
+  float *y = (float *)(void *)(c->stack + cpu_stack_extra(s));
   span tiles = share(c, s->heads + 2 * s->kv_heads);
   for (uint32_t tile = tiles.begin; tile < tiles.end; tile++) {
-    if (tile < s->heads)
-      make_head(c, PART_Q, q, x, tile, s->key_head, list, count);
-    else if (tile < s->heads + s->kv_heads)
-      make_head(c, PART_K, k, x, tile - s->heads, s->key_head, list, count);
-    else
-      make_head(c, PART_V, v, x, tile - s->heads - s->kv_heads, s->value_head, list, count);
+    head_work h = head_of_tile(c, tile);
+    if (h.part != PART_Q) fill_first_image(c, h.head, h.part == PART_V);
+    for (uint32_t at = 0; at < count; at += (uint32_t)nt) {
+      const uint8_t *x_rows[CPU_MAX_TOKENS];
+      take_rows(x, list, at, count, nt, x_rows);
+      if (alike || h.part == PART_Q)
+        multiply_head(c, &h, m[0].scheme, m[0].columns, x, x_rows, nt, y);
+      else if (h.part == PART_K)
+        multiply_head(c, &h, m[1].scheme, m[1].columns, x, x_rows, nt, y);
+      else
+        multiply_head(c, &h, m[2].scheme, m[2].columns, x, x_rows, nt, y);
+      for (int t = 0; t < nt; t++) {
+        if (at + (uint32_t)t >= count) break;
+        finish_head(c, &h, list[at + (uint32_t)t],
+                    y + (uint32_t)t * cpu_head_stride(s) + h.head * h.size % CPU_PANEL);
+      }
+    }
   }
 }
 

@@ -126,7 +126,6 @@ KERNEL(elements) {
   for (uint32_t i = run.begin; i < run.end; i++) {
     const float *x = row_f(a, list[i]), *z = row_f(b, list[i]);
     float *y = row_f(out, list[i]);
-#pragma clang loop unroll(disable)
     for (uint32_t e = 0; e + LANES <= n; e += LANES)
       store_f(y + e, element(s, load_f(x + e), load_f(z + e)));
     if (tail)

@@ -16,6 +16,10 @@
 #define INLINE static inline __attribute__((always_inline))
 #define LANES 16
 
+/* Loops are left as they are unless they say so: the emitter turns other unrolling off. */
+#define UNROLL _Pragma("clang loop unroll(full)")
+#define UNROLL_BY_4 _Pragma("clang loop unroll_count(4)")
+
 typedef float vf __attribute__((vector_size(64)));   /* 16 floats */
 typedef int32_t vi __attribute__((vector_size(64))); /* 16 integers, or masks of lanes */
 typedef uint32_t vu __attribute__((vector_size(64)));
@@ -253,6 +257,7 @@ INLINE vi madd_bytes(vb w, int32_t x) {
   __builtin_memcpy(in[1], &xe, 64);
   __builtin_memcpy(in[2], &wo, 64);
   __builtin_memcpy(in[3], &xo, 64);
+  UNROLL
   for (int i = 0; i < 4; i++)
     part[i] = _mm_add_epi32(_mm_madd_epi16(in[0][i], in[1][i]), _mm_madd_epi16(in[2][i], in[3][i]));
   __builtin_memcpy(&sum, part, 64);
