@@ -1,9 +1,30 @@
-/* Activations before they meet weights: norm, merge of attention's parts, quantisation. */
+/* Activations: non-linearities, and what happens before they meet weights: norm, merge of
+ * attention's parts, quantisation. */
 #ifndef CPU_ACT_H
 #define CPU_ACT_H
 
 #include "call.h"
 #include "part.h"
+
+/* ---- non-linearities ----------------------------------------------------------------------- */
+
+INLINE float gelu_1(float x) { return 0.5f * x * (1.0f + __builtin_erff(x * 0x1.6a09e6p-1f)); }
+
+INLINE vf function_lanes(uint32_t function, vf x) {
+  switch (function) {
+    case STELE_SILU:
+      return silu_f(x);
+    case STELE_GELU:
+      for (int i = 0; i < LANES; i++) x[i] = gelu_1(x[i]);
+      return x;
+    case STELE_GELU_TANH: /* sqrt(2 / pi) (x + 0.044715 x^3) */
+      return 0.5f * x * (1.0f + tanh_f(0x1.988454p-1f * (x + 0x1.6e4e26p-5f * x * x * x)));
+    default:
+      return max_f(x, (vf){0});
+  }
+}
+
+/* ---- norm and quantisation ----------------------------------------------------------------- */
 
 /* 1 / sqrt(mean(x^2) + eps); four sums of 16 lanes, added in a fixed order. */
 INLINE float inverse_rms(const float *x, uint32_t count, float eps) {
