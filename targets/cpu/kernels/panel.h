@@ -11,10 +11,14 @@
 
 #define PREFETCH_AHEAD 4096
 
+/* Pieces of a block are unrolled where registers allow: elsewhere so much would be live at once
+ * that most of it went through memory. */
 #if defined(__AVX512F__)
 #define TOKENS_AT_ONCE 8
+#define MANY_REGISTERS 1
 #else
 #define TOKENS_AT_ONCE 4
+#define MANY_REGISTERS 0
 #endif
 _Static_assert(TOKENS_AT_ONCE <= CPU_MAX_TOKENS, "frames are sized for CPU_MAX_TOKENS");
 
@@ -146,10 +150,10 @@ INLINE void four_bit_panel(uint32_t scheme, uint32_t columns, const uint8_t *w,
     dot_u4 dot[CPU_MAX_TOKENS];
     UNROLL
     for (int t = 0; t < nt; t++) dot[t] = (dot_u4){0};
-    if (nt == 1) {
+    if (nt == 1 || MANY_REGISTERS) {
       UNROLL
       for (int g = 0; g < 4; g++) four_bit_piece(w, x_rows, b, g, nt, dot);
-    } else { /* a loop, or more would be live at once than there are registers */
+    } else {
       for (int g = 0; g < 4; g++) four_bit_piece(w, x_rows, b, g, nt, dot);
     }
     vf d = from_f16(load_h(w + 256));
@@ -176,6 +180,15 @@ INLINE int32_t block_sum(float s, float d) {
   return u.i - 0x4b400000;
 }
 
+INLINE void eight_bit_piece(const uint8_t *w, const uint8_t *const *x_rows, uint32_t b, int g,
+                            const int nt, dot_s8 *dot) {
+  prefetch(w + g * 64 + PREFETCH_AHEAD);
+  vb weights = load_b(w + g * 64);
+  UNROLL
+  for (int t = 0; t < nt; t++)
+    dot[t] = dot_s8_add(dot[t], weights, load_i32(x_rows[t] + b * CPU_BLOCK + g * 4));
+}
+
 /* 8 bit: sum over blocks of d_w d_x (q_w . q_x). */
 INLINE void eight_bit_panel(uint32_t columns, const uint8_t *w, const uint8_t *const *x_rows,
                             const int nt, vf *y) {
@@ -191,13 +204,11 @@ INLINE void eight_bit_panel(uint32_t columns, const uint8_t *w, const uint8_t *c
       dot[t] = dot_s8_begin(
           DOT_S8_NEEDS_SUM ? block_sum(load_f32(scales + blocks * 4), load_f32(scales)) : 0);
     }
-    UNROLL
-    for (int g = 0; g < 8; g++) {
-      prefetch(w + g * 64 + PREFETCH_AHEAD);
-      vb weights = load_b(w + g * 64);
+    if (nt == 1 || MANY_REGISTERS) {
       UNROLL
-      for (int t = 0; t < nt; t++)
-        dot[t] = dot_s8_add(dot[t], weights, load_i32(x_rows[t] + b * CPU_BLOCK + g * 4));
+      for (int g = 0; g < 8; g++) eight_bit_piece(w, x_rows, b, g, nt, dot);
+    } else {
+      for (int g = 0; g < 8; g++) eight_bit_piece(w, x_rows, b, g, nt, dot);
     }
     vf d = from_f16(load_h(w + 512));
     UNROLL
