@@ -2,24 +2,48 @@
  * what it makes is in the compile struct for the next. */
 #include "compile.h"
 
+#include <dirent.h>
 #include <string.h>
+#include <sys/stat.h>
 
-static stele_status probe(const char *path, stele_sink *sink) {
+/* True when path is an existing file that is, under whatever name, the model or in its folder. */
+static bool is_of_model(const char *model, const char *path) {
+  struct stat output, st;
+  if (stat(path, &output) != 0) return false;
+  if (stat(model, &st) == 0 && st.st_dev == output.st_dev && st.st_ino == output.st_ino)
+    return true;
+  DIR *folder = opendir(model);
+  bool found = false;
+  for (const struct dirent *entry; folder && !found && (entry = readdir(folder));) {
+    const char *suffix = strrchr(entry->d_name, '.');
+    if (suffix && (strcmp(suffix, ".json") == 0 || strcmp(suffix, ".safetensors") == 0 ||
+                   strcmp(suffix, ".jinja") == 0))
+      found = fstatat(dirfd(folder), entry->d_name, &st, 0) == 0 && st.st_dev == output.st_dev &&
+              st.st_ino == output.st_ino;
+  }
+  if (folder) closedir(folder);
+  return found;
+}
+
+static stele_status probe(const char *model, const char *path, stele_sink *sink) {
   base_output file = {0};
   BASE_TRY(base_output_open(sink, path, &file));
   base_output_abort(&file);
+  if (is_of_model(model, path))
+    return base_fail(sink, STELE_INVALID_ARGUMENT,
+                     "'%s' is a file of the model '%s' and would be overwritten", path, model);
   return STELE_OK;
 }
 
-/* Refuses outputs that cannot be written before any work is done. */
-static stele_status check_outputs(compile *c, const char *path) {
+/* Refuses outputs that cannot or must not be written before any work is done. */
+static stele_status check_outputs(compile *c, const char *model, const char *path) {
   const char *weights, *name;
   if (!path || !*path)
     return base_fail(c->sink, STELE_INVALID_ARGUMENT, "no file to write was given");
-  BASE_TRY(probe(path, c->sink));
+  BASE_TRY(probe(model, path, c->sink));
   const artifact_source source = {.output = path, .weights_file = c->options.weights_file};
   BASE_TRY(artifact_weights_path(&source, &c->arena, c->sink, &weights, &name));
-  return weights ? probe(weights, c->sink) : STELE_OK;
+  return weights ? probe(model, weights, c->sink) : STELE_OK;
 }
 
 static stele_status run_passes(compile *c) {
@@ -109,7 +133,7 @@ static stele_status make_artifact(compile *c, const char *output_path, base_buff
 }
 
 static stele_status stages(compile *c, const char *model_path, const char *output_path) {
-  BASE_TRY(check_outputs(c, output_path));
+  BASE_TRY(check_outputs(c, model_path, output_path));
   BASE_TRY(compile_read_model(c, model_path));
   BASE_TRY(compile_build(c));
   BASE_TRY(run_passes(c));

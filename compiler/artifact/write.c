@@ -80,6 +80,7 @@ static stele_status put_trailer(const artifact_source *source, stream *s, base_o
   memcpy(&machine, (const uint8_t *)code + 18, sizeof machine);
   t.machine = machine;
   t.self_hash = XXH3_64bits(&t, offsetof(stele_trailer, self_hash));
+  if (!offset) BASE_TRY(base_output_write(sink, &s->output, &t, sizeof t));
   return base_output_write(sink, file, &t, sizeof t);
 }
 

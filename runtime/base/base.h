@@ -145,11 +145,12 @@ stele_status base_file_read(stele_sink *sink, base_arena *arena, const char *pat
 bool base_file_exists(const char *path);
 bool base_is_directory(const char *path);
 
-/* A file that is written under a temporary name beside its destination and takes the
- * destination's place on commit; abort (or a failure) leaves nothing behind and the old file, if
+/* A file that appears whole or not at all: it is written without a name in its destination's
+ * folder (under a temporary one where the file system can't) and takes the destination's place on
+ * commit. Abort, a failure or the end of the process leave nothing behind and the old file, if
  * any, untouched. Zero-initialise. */
 typedef struct base_output {
-  char *path, *temporary;
+  char *path, *temporary; /* temporary: NULL while the file has no name */
   int fd;
   uint64_t size;
 } base_output;

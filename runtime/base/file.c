@@ -1,5 +1,5 @@
-/* Files: mapped for reading, read whole with a limit, and written under a temporary name that is
- * renamed when everything is on disk, so a reader never sees half a file. */
+/* Files: mapped for reading, read whole with a limit, and written without a name until everything
+ * is there, so that a reader never sees half a file and an interruption leaves none behind. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -93,24 +93,44 @@ bool base_is_directory(const char *path) {
   return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* A file without a name in the folder of path, or -1. */
+static int open_nameless(const char *path) {
+  const char *slash = strrchr(path, '/');
+  char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+  int fd = folder ? open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600) : -1;
+  free(folder);
+  return fd;
+}
+
+/* Opens a file for path; *out_temporary is its name, NULL when it has none. */
+static int open_output(const char *path, char **out_temporary) {
+  int fd = open_nameless(path);
+  *out_temporary = NULL;
+  if (fd >= 0) return fd;
+  char *temporary = NULL;
+  if (asprintf(&temporary, "%s.XXXXXX", path) < 0) {
+    errno = ENOMEM;
+    return -1;
+  }
+  fd = mkostemp(temporary, O_CLOEXEC);
+  if (fd >= 0)
+    *out_temporary = temporary;
+  else
+    free(temporary);
+  return fd;
+}
+
 stele_status base_output_open(stele_sink *sink, const char *path, base_output *out) {
   struct stat st; /* renaming onto a device would take the device away */
   if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
     return base_fail(sink, STELE_IO, "cannot write '%s': it is %s", path,
                      S_ISDIR(st.st_mode) ? "a directory" : "not a regular file");
-  size_t length = strlen(path) + sizeof ".XXXXXX";
-  char *temporary = malloc(length), *copy = strdup(path);
-  if (!temporary || !copy) {
-    free(temporary);
-    free(copy);
-    return base_fail(sink, STELE_OUT_OF_MEMORY, "cannot write '%s': out of memory", path);
-  }
-  snprintf(temporary, length, "%s.XXXXXX", path);
-  int fd = mkostemp(temporary, O_CLOEXEC);
+  char *copy = strdup(path), *temporary;
+  if (!copy) return base_fail(sink, STELE_OUT_OF_MEMORY, "cannot write '%s': out of memory", path);
+  int fd = open_output(path, &temporary);
   if (fd < 0) {
     stele_status status =
         base_fail(sink, code_of_errno(errno), "cannot write '%s': %s", path, strerror(errno));
-    free(temporary);
     free(copy);
     return status;
   }
@@ -132,16 +152,41 @@ stele_status base_output_write(stele_sink *sink, base_output *out, const void *b
   return STELE_OK;
 }
 
+/* Gives a nameless file its temporary name, beside the destination. */
+static bool name_output(base_output *out) {
+  char self[64];
+  snprintf(self, sizeof self, "/proc/self/fd/%d", out->fd);
+  for (unsigned i = 0; i < 1000; i++) {
+    char *name = NULL;
+    if (asprintf(&name, "%s.%ld-%u", out->path, (long)getpid(), i) < 0) return false;
+    if (linkat(AT_FDCWD, self, AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0) {
+      out->temporary = name;
+      return true;
+    }
+    int error = errno;
+    free(name);
+    errno = error;
+    if (error != EEXIST) return false;
+  }
+  return false;
+}
+
+/* A full disk may only show when a file is closed; closing a copy asks while there is no name. */
+static bool flush_output(const base_output *out) {
+  int copy = dup(out->fd);
+  return copy >= 0 && close(copy) == 0;
+}
+
 stele_status base_output_commit(stele_sink *sink, base_output *out, unsigned mode) {
-  bool good = fchmod(out->fd, (mode_t)mode) == 0;
-  good = close(out->fd) == 0 && good; /* a full disk may only show here */
-  out->fd = -1;
-  if (!good || rename(out->temporary, out->path) != 0) {
+  bool good = fchmod(out->fd, (mode_t)mode) == 0 && flush_output(out) &&
+              (out->temporary || name_output(out)) && rename(out->temporary, out->path) == 0;
+  if (!good) {
     stele_status status =
         base_fail(sink, STELE_IO, "cannot write '%s': %s", out->path, strerror(errno));
     base_output_abort(out);
     return status;
   }
+  close(out->fd);
   free(out->temporary);
   free(out->path);
   *out = (base_output){.fd = -1};
@@ -149,9 +194,9 @@ stele_status base_output_commit(stele_sink *sink, base_output *out, unsigned mod
 }
 
 void base_output_abort(base_output *out) {
-  if (!out->temporary) return;
+  if (!out->path) return;
   if (out->fd >= 0) close(out->fd);
-  unlink(out->temporary);
+  if (out->temporary) unlink(out->temporary);
   free(out->temporary);
   free(out->path);
   *out = (base_output){.fd = -1};

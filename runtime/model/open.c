@@ -62,6 +62,25 @@ static stele_status load_code(stele_model *model, const struct stat *checked, co
   return STELE_OK;
 }
 
+/* The weights' own file: the weights, then the trailer of an artefact with the same weights. */
+static stele_status check_beside(const stele_model *model, const char *path, const char *full,
+                                 stele_sink *sink) {
+  stele_trailer t;
+  size_t size = model->beside.size, bytes = (size_t)model->artifact->weights_bytes;
+  if (size < sizeof t || size - sizeof t != bytes)
+    return base_fail(sink, STELE_MISMATCH,
+                     "'%s' has %zu bytes, '%s' expects %zu bytes of weights and a trailer there",
+                     full, size, path, bytes);
+  memcpy(&t, model->beside.data + bytes, sizeof t);
+  if (memcmp(t.magic, model->trailer.magic, sizeof t.magic) != 0 || t.weights_bytes != bytes ||
+      t.weights_hash != model->trailer.weights_hash)
+    return base_fail(sink, STELE_MISMATCH,
+                     "'%s' has the weights of another artefact: their hash is %016" PRIx64
+                     ", '%s' expects %016" PRIx64,
+                     full, t.weights_hash, path, model->trailer.weights_hash);
+  return STELE_OK;
+}
+
 static stele_status map_beside(stele_model *model, const char *path, stele_sink *sink) {
   const char *file = model->artifact->weights_file, *slash = strrchr(model->path, '/');
   int folder = file[0] == '/' ? 0 : (int)(slash - model->path) + 1;
@@ -73,10 +92,8 @@ static stele_status map_beside(stele_model *model, const char *path, stele_sink 
   stele_status status = base_map_open(&why, full, &model->beside);
   if (status != STELE_OK)
     base_fail(sink, status, "the weights of '%s' are in a file of their own: %s", path, why.text);
-  else if (model->beside.size != model->artifact->weights_bytes)
-    status = base_fail(sink, STELE_MISMATCH,
-                       "'%s' has %zu bytes, '%s' expects %" PRIu64 " bytes of weights there", full,
-                       model->beside.size, path, model->artifact->weights_bytes);
+  else
+    status = check_beside(model, path, full, sink);
   model->weights = model->beside.data;
   free(full);
   return status;

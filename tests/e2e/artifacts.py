@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import models  # noqa: E402
@@ -142,6 +143,12 @@ def check_weights_file(world):
     world.checks.equal(ids, world.stele.generate(world.good, [1, 2, 3], 8), "ids, weights beside")
     world.checks.equal(world.stele.call("doctor", artefact).returncode, 0, "doctor, weights beside")
     kept = weights.read_bytes()
+    changed = world.folder / "changed.so"
+    world.stele.compile(world.model, changed, "--weights-file", weights, "--cache-dtype", "f16")
+    world.checks.equal(world.stele.generate(artefact, [1, 2, 3], 8), ids, "one file, two artefacts")
+    other = models.write(world.folder / "other", named=models.tensors(models.config(), seed=2))
+    world.stele.compile(other, changed, "--weights-file", weights)
+    world.expect("weights of another model", artefact, ["split.weights", "another artefact"])
     weights.write_bytes(kept[:-4096])
     world.expect("weights that were cut", artefact, ["split.weights"])
     weights.unlink()
@@ -187,6 +194,47 @@ def check_failed_writes(world):
                       f"standard output full: {done.returncode} {done.stderr!r}")
 
 
+def check_own_files(world):
+    """A compile never writes over the model that it reads."""
+    model = models.write(world.folder / "own")
+    before = {path.name: path.read_bytes() for path in model.iterdir()}
+    alias = world.folder / "alias"
+    alias.hardlink_to(model / "model.safetensors")
+    for options in (("-o", model / "model.safetensors"), ("-o", model / "config.json"),
+                    ("-o", alias), ("-o", world.folder / "o.so", "--weights-file", alias)):
+        done = world.stele.call("compile", model, *options, "--target", "ref")
+        world.checks.that(done.returncode in (1, 2) and "overwritten" in done.stderr,
+                          f"{options}: {done.returncode} {done.stderr!r}")
+    world.checks.equal({path.name: path.read_bytes() for path in model.iterdir()}, before,
+                       "the model after compiles onto its files")
+
+
+def check_killed(world):
+    """A compile that is killed while it writes leaves nothing."""
+    folder = world.folder / "killed"
+    folder.mkdir()
+    command = [world.stele.path, "compile", world.model, "-o", folder / "x.so", "--quiet",
+               "--target", "ref", "--max-cache-len", "3000000", "--weights-file", "x.weights"]
+    job = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    links = pathlib.Path(f"/proc/{job.pid}/fd")
+
+    def writing():
+        for link in links.iterdir():
+            try:
+                if str(folder) in os.readlink(link) and link.stat().st_size > 1 << 20:
+                    return True
+            except OSError:
+                pass
+        return False
+    end = time.monotonic() + 60
+    while job.poll() is None and time.monotonic() < end and not writing():
+        time.sleep(0.002)
+    world.checks.equal(job.poll(), None, "the compile was at work when it was killed")
+    job.kill()
+    job.wait()
+    world.checks.equal(list(folder.iterdir()), [], "files left by a killed compile")
+
+
 def check_options(world):
     """Values that only the compiler can judge."""
     for option, value in (("--target", "abacus"), ("--cpu", "z80"), ("--cache-dtype", "f7")):
@@ -198,6 +246,10 @@ def check_options(world):
                             "--max-cache-len", 2048)
     world.checks.that(done.returncode == 0 and "1024" in done.stderr,
                       f"above the model's own maximum, with a note: {done.stderr!r}")
+    for ids in ("000000000000007abc", "000000000000001255x", "1,,2", "1,2,", "-1", "1;2", ""):
+        done = world.stele.call("run", world.good, "--ids", ids)
+        world.checks.that(done.returncode == 2 and "--ids" in done.stderr and done.stdout == "",
+                          f"--ids '{ids}': {done.returncode} {done.stderr!r}")
     null = world.stele.compile(world.model, world.folder / "null.so", "--target", "null")
     world.checks.equal(world.stele.call("inspect", null).returncode, 0, "the null target")
 
@@ -210,7 +262,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         world = World(arguments, pathlib.Path(folder))
         for check in (check_same_bytes, check_libraries, check_damage, check_versions,
-                      check_features, check_weights_file, check_failed_writes, check_options):
+                      check_features, check_weights_file, check_failed_writes, check_own_files,
+                      check_killed, check_options):
             check(world)
         world.checks.finish()
 

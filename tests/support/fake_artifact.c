@@ -117,14 +117,16 @@ int fake_write_bytes(const char *path, const void *bytes, size_t size) {
   return fclose(file) != 0 || failed ? -1 : 0;
 }
 
-static int write_weights(const char *path, const fake_config *config) {
+/* The weights' own file: the weights and the artefact's trailer. */
+static int write_weights(const char *path, const fake_config *config, stele_trailer t) {
   char full[4096];
-  uint8_t *weights = calloc(1, config->weights_bytes + 1);
+  uint8_t *weights = calloc(1, config->weights_bytes + sizeof t);
   if (!weights) return -1;
   fill_weights(config, weights);
+  memcpy(weights + config->weights_bytes, &t, sizeof t);
   snprintf(full, sizeof full, "%.*s%s", (int)(strrchr(path, '/') - path) + 1, path,
            config->weights_file);
-  int result = fake_write_bytes(full, weights, config->weights_bytes);
+  int result = fake_write_bytes(full, weights, config->weights_bytes + sizeof t);
   free(weights);
   return result;
 }
@@ -134,8 +136,9 @@ int fake_write(const char *path, const fake_config *config) {
   uint8_t *bytes = fake_bytes(config, &size);
   if (!bytes) return -1;
   int result = fake_write_bytes(path, bytes, size);
+  if (result == 0 && config->weights_file[0])
+    result = write_weights(path, config, fake_trailer(bytes, size));
   free(bytes);
-  if (result == 0 && config->weights_file[0]) result = write_weights(path, config);
   return result;
 }
 

@@ -57,10 +57,12 @@ static int parse_ids(const cli_command *command, const char *text, int32_t **out
     size_t length = strcspn(at, ",");
     uint32_t id;
     snprintf(item, sizeof item, "%.*s", (int)base_min(length, sizeof item - 1), at);
-    if (!cli_number(item, 0, INT32_MAX, &id)) {
+    if (length >= sizeof item || !cli_number(item, 0, INT32_MAX, &id)) {
+      size_t place = ids.size / sizeof id + 1;
       base_buffer_deinit(&ids);
-      return cli_wrong_use(command, "--ids '%.*s': expected ids from 0 to %d, separated by commas",
-                           (int)base_min(length, 40), at, INT32_MAX);
+      return cli_wrong_use(
+          command, "--ids: number %zu is '%.*s', expected ids from 0 to %d, separated by commas",
+          place, (int)base_min(length, 40), at, INT32_MAX);
     }
     base_buffer_append(&ids, &id, sizeof id);
     if (!at[length]) break;

@@ -6,7 +6,8 @@
  *
  * The file: an ELF shared object (code and the constant data below), zero padding to a multiple
  * of STELE_ARTIFACT_ALIGN, the weights, and as the last 64 bytes a stele_trailer. With
- * --weights-file the weights are a file of their own and the trailer says so.
+ * --weights-file the weights are a file of their own, which ends with the same trailer: the two
+ * belong together when weights_bytes and weights_hash agree.
  *
  * Units: sizes and offsets are bytes unless a name says tokens; shapes are written outermost
  * first, the last index varies fastest. */

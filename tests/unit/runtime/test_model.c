@@ -234,6 +234,15 @@ static void damaged_weights(void **state) {
   free(bytes);
 }
 
+static uint8_t *read_file(const char *path, size_t *out_size) {
+  FILE *file = fopen(path, "rb");
+  assert_non_null(file);
+  uint8_t *bytes = malloc(4096);
+  *out_size = fread(bytes, 1, 4096, file);
+  fclose(file);
+  return bytes;
+}
+
 static void weights_beside(void **state) {
   (void)state;
   fake_config config = fake_default();
@@ -248,14 +257,23 @@ static void weights_beside(void **state) {
   assert_int_equal(first, fake_weight(config.seed, 0));
   stele_model_close(model);
   strcpy(weights, fake_path("beside.weights"));
-  uint32_t wrong[97] = {0};
-  assert_int_equal(fake_write_bytes(weights, wrong, sizeof wrong), 0);
+  size_t size, begin;
+  uint8_t *kept = read_file(weights, &size), *wrong = malloc(size);
+  begin = size - sizeof(stele_trailer);
+  memcpy(wrong, kept, size);
+  wrong[0] ^= 1; /* a damaged weight shows only where all are read */
+  assert_int_equal(fake_write_bytes(weights, wrong, size), 0);
   assert_ok(stele_model_open(fake_path("model.so"), NULL, sink, &model));
   assert_int_equal(stele_model_verify(model, &why), STELE_MISMATCH);
   assert_contains(why.text, "weights of 'beside.weights'");
   stele_model_close(model);
-  assert_int_equal(fake_write_bytes(weights, wrong, 100), 0);
+  wrong[begin + offsetof(stele_trailer, weights_hash)] ^= 1;
+  assert_int_equal(fake_write_bytes(weights, wrong, size), 0);
+  assert_contains(fails(fake_path("model.so"), STELE_MISMATCH), "weights of another artefact");
+  assert_int_equal(fake_write_bytes(weights, kept, 100), 0);
   assert_contains(fails(fake_path("model.so"), STELE_MISMATCH), "100 bytes");
+  free(wrong);
+  free(kept);
   unlink(weights);
   assert_contains(fails(fake_path("model.so"), STELE_NOT_FOUND), "beside.weights");
 }
