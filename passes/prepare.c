@@ -7,8 +7,10 @@
  * gone:     norm attributes of linear ops with many tokens
  *
  * Activations are 8 bit where the target wants it, the compile isn't --precise, and all matrices
- * of the op are quantised with whole blocks of columns. A gate_up whose readers all take its
- * result in 8 bit and do nothing else to it writes it so. */
+ * of the op are quantised with whole blocks of columns; but not where queries, keys and values are
+ * made: attention amplifies their rounding (on SmolLM2 it was half of the divergence), and they are
+ * the smallest of the matrices. A gate_up whose readers all take its result in 8 bit and do
+ * nothing else to it writes it so. */
 #include <string.h>
 
 #include "internal.h"
@@ -17,9 +19,32 @@ static const char *const matrix_names[] = {"weight", "gate", "up", "q", "k", "v"
 
 static const char *scheme_name(uint32_t scheme) { return scheme == STELE_Q8_0 ? "q8_0" : "f32"; }
 
+/* Whether an op makes queries, keys or values, fused or not: its result reaches attention or the
+ * cache with nothing but norms and rope in between. */
+static bool feeds_attention(MlirOperation op) {
+  if (ir_is(op, STELE_OP_QKV_CACHE)) return true;
+  if (!ir_is(op, STELE_OP_LINEAR)) return false;
+  for (;;) {
+    op = ir_only_user(pass_result(op));
+    if (pass_is_null(op)) return false;
+    switch (ir_kind(op)) {
+      case STELE_OP_RMS_NORM:
+      case STELE_OP_ROPE:
+        break;
+      case STELE_OP_CACHE_UPDATE:
+      case STELE_OP_ATTENTION:
+      case STELE_OP_ATTENTION_PARTIAL:
+        return true;
+      default:
+        return false;
+    }
+  }
+}
+
 static stele_status decide(pass_step *step, MlirOperation op, void *data) {
   if (!pass_is_linear(ir_kind(op))) return STELE_OK;
-  bool quantise = step->context->traits.quantise_activations && !step->context->precise;
+  bool quantise = step->context->traits.quantise_activations && !step->context->precise &&
+                  !feeds_attention(op);
   for (const char *const *name = matrix_names; *name; name++) {
     const pass_weight *weight;
     BASE_TRY(pass_weight_of(step->context, data, op, *name, true, &weight));
