@@ -100,8 +100,11 @@ def part_sanitize():
     options = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dwerror=true",
                "-Dbuildtype=debugoptimized"]
     if build("sanitize", options, "clang-22", environment):
-        run_tests("sanitize", ["--timeout-multiplier", "4", "--no-suite", "slow",
-                               "--no-suite", "rules"], environment)
+        # What is compiled for a model is not instrumented: one processor level will do.
+        run_tests("sanitize", ["--timeout-multiplier", "4", "--no-suite", "slow", "--no-suite",
+                               "rules", "--no-suite", "cts"], environment)
+        run_tests("sanitize", ["--timeout-multiplier", "4", "cts-rows", "cts-ref",
+                               "cts-cpu-portable"], environment)
 
 
 def part_runtime():
