@@ -235,6 +235,8 @@ static int run(const cli_command *self, int argc, char **argv) {
   const char *path;
   int code;
   if (!cli_parse(self, argc, argv, &arguments, &path, &code)) return code;
+  if (arguments.prompt == 0 && arguments.tokens == 0)
+    return cli_wrong_use(self, "--n-prompt 0 and --n-gen 0 leave nothing to measure");
   bench_state state = {.self = self, .arguments = &arguments};
   stele_model *model = NULL;
   code = prepare(&state, path, &model);

@@ -130,6 +130,8 @@ static int run(const cli_command *self, int argc, char **argv) {
   const char *model;
   int code;
   if (!cli_parse(self, argc, argv, &arguments, &model, &code)) return code;
+  if (arguments.list && arguments.json)
+    return cli_wrong_use(self, "--list is for people: it can't be combined with --json");
   if (!arguments.list && !model) return cli_wrong_use(self, "MODEL is missing");
   if (!arguments.list && !arguments.output) return cli_wrong_use(self, "--output is missing");
   cli_compiler compiler;

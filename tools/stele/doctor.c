@@ -72,6 +72,8 @@ static int check_artifact(const cli_command *self, const char *path, json_t *rep
                         json_pack("{s:s,s:b,s:s,s:f,s:f}", "path", path, "intact", 1, "variant",
                                   stele_model_variant(model)->name, "open_s", open_seconds,
                                   "verify_s", cli_seconds() - start - open_seconds));
+  else
+    json_array_append_new(json_object_get(report, "missing"), json_string("a sound artefact"));
   stele_model_close(model);
   return cli_status(self, status, &sink);
 }
