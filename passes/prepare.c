@@ -43,8 +43,8 @@ static bool feeds_attention(MlirOperation op) {
 
 static stele_status decide(pass_step *step, MlirOperation op, void *data) {
   if (!pass_is_linear(ir_kind(op))) return STELE_OK;
-  bool quantise = step->context->traits.quantise_activations && !step->context->precise &&
-                  !feeds_attention(op);
+  bool quantise =
+      step->context->traits.quantise_activations && !step->context->precise && !feeds_attention(op);
   for (const char *const *name = matrix_names; *name; name++) {
     const pass_weight *weight;
     BASE_TRY(pass_weight_of(step->context, data, op, *name, true, &weight));
