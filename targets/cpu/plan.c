@@ -184,6 +184,17 @@ static void plan_rope(const planner *p) {
       s->rope_before += s->lanes * s->width * stele_program_ropes(p->program, i)->rotary;
 }
 
+/* Whether float activations may be rounded to 16 bits where they meet quantised weights. */
+static bool is_wide(const planner *p) {
+  const cpu_shape *s = p->shape;
+  if (p->program->precise || (s->prepared ? s->prepared_scheme : s->in_scheme) != STELE_F32)
+    return false;
+  for (int i = 0; i < 3; i++)
+    if (s->matrix[i].rows && weights_scheme_is_quantised(s->matrix[i].scheme))
+      return p->op->kind != STELE_OP_EMBED;
+  return false;
+}
+
 /* ---- an op ----------------------------------------------------------------------------- */
 
 static stele_status plan_op(const planner *p) {
@@ -210,6 +221,7 @@ static stele_status plan_op(const planner *p) {
                    .soft_cap = op->soft_cap};
   BASE_TRY(plan_buffers(p)); /* first: it sets the whole place */
   BASE_TRY(plan_weights(p));
+  s->wide = is_wide(p);
   BASE_TRY(plan_group(p));
   plan_rope(p);
   p->place->output_index = op->output_index;

@@ -1,7 +1,7 @@
 /* Ops whose tiles are runs of rows of a matrix: linear, linear_add, linear_argmax, gate_up.
  * A panel stays in the first-level cache while all tokens of the step pass over it. */
-#include "act.h"
 #include "panel.h"
+#include "wide.h"
 
 /* Rows [begin, end) that a run of tiles stands for. */
 INLINE span rows_of_tiles(const cpu_shape *s, span tiles, uint32_t rows) {
@@ -21,36 +21,53 @@ INLINE vf load_rows(const float *x, uint32_t row, uint32_t rows) {
   return load_f(x + row);
 }
 
+/* A row block's products for one pass of tokens, y[p * nt + t], with bias. */
+INLINE void multiply_rows(const call *c, const operands *o, int slot, uint32_t row, uint32_t at,
+                          const int np, const int nt, vf *y) {
+  const cpu_matrix *m = &c->s->matrix[slot];
+  const uint8_t *x_rows[CPU_MAX_TOKENS];
+  rows x = o->x;
+  x.scheme = operand_scheme(c, o, m);
+  take_rows(o, x.scheme, at, nt, x_rows);
+  multiply(m, weight(c, slot), x, row / CPU_PANEL, np, x_rows, nt, y);
+  if (!m->bias) return;
+  const float *bias = vector(c, STELE_W_BIAS_A + slot);
+  for (int p = 0; p < np; p++) {
+    uint32_t first = row + (uint32_t)p * CPU_PANEL;
+    if (first >= m->rows) break;
+    vf b = load_bias(m, bias, first);
+    for (int t = 0; t < nt; t++) y[p * nt + t] = y[p * nt + t] + b;
+  }
+}
+
 /* out[T][rows] = x W^T + bias (+ residual[T][rows]) */
 KERNEL(linear) {
   const call *c = CALL;
   const cpu_shape *s = c->s;
   const cpu_matrix *m = &s->matrix[0];
-  uint32_t *list, count = list_tokens(c, &list);
-  rows x = matrix_input(c, list, count), out = output(c), residual = input_like_output(c, 1);
+  operands o = operands_of(c);
+  rows out = output(c), residual = input_like_output(c, 1);
   const uint32_t limit = m->rows < out.columns ? m->rows : out.columns;
   span run = rows_of_tiles(s, share(c, s->tiles), limit);
   const int nt = pass_tokens(s), np = panels_at_once(m->scheme, nt);
-  for (uint32_t row = run.begin; row < run.end; row += (uint32_t)np * CPU_PANEL)
-    for (uint32_t at = 0; at < count; at += (uint32_t)nt) {
-      const uint8_t *x_rows[CPU_MAX_TOKENS];
-      vf y[4 * CPU_MAX_TOKENS];
-      take_rows(x, list, at, count, nt, x_rows);
-      multiply(m, weight(c, STELE_W_A), x, row / CPU_PANEL, np, x_rows, nt, y);
-      for (int t = 0; t < nt; t++) {
-        if (at + (uint32_t)t >= count) break;
-        uint32_t token = list[at + (uint32_t)t];
-        for (int p = 0; p < np; p++) {
-          uint32_t first = row + (uint32_t)p * CPU_PANEL;
-          if (first >= run.end) break;
-          vf v = y[p * nt + t];
-          if (m->bias) v = v + load_bias(m, vector(c, STELE_W_BIAS_A), first);
-          if (s->kind == STELE_OP_LINEAR_ADD)
-            v = v + load_rows(row_f(residual, token), first, limit);
-          store_rows(row_f(out, token), v, first, limit);
+  for (uint32_t begin = 0; next_tokens(c, &o, begin); begin = o.end)
+    for (uint32_t row = run.begin; row < run.end; row += (uint32_t)np * CPU_PANEL)
+      for (uint32_t at = begin; at < o.end; at += (uint32_t)nt) {
+        vf y[4 * CPU_MAX_TOKENS];
+        multiply_rows(c, &o, 0, row, at, np, nt, y);
+        for (int t = 0; t < nt; t++) {
+          if (at + (uint32_t)t >= o.end) break;
+          uint32_t token = o.list[at + (uint32_t)t];
+          for (int p = 0; p < np; p++) {
+            uint32_t first = row + (uint32_t)p * CPU_PANEL;
+            if (first >= run.end) break;
+            vf v = y[p * nt + t];
+            if (s->kind == STELE_OP_LINEAR_ADD)
+              v = v + load_rows(row_f(residual, token), first, limit);
+            store_rows(row_f(out, token), v, first, limit);
+          }
         }
       }
-    }
 }
 
 /* ---- linear_argmax ------------------------------------------------------------------------- */
@@ -93,81 +110,75 @@ INLINE void reduce_tiles(const call *c, const uint32_t *list, uint32_t count, ui
   }
 }
 
+/* The best rows of one tile, for the tokens that are ready. */
+INLINE void search_tile(const call *c, const operands *o, uint32_t tile, uint32_t limit) {
+  const cpu_shape *s = c->s;
+  const int nt = pass_tokens(s), np = panels_at_once(s->matrix[0].scheme, nt);
+  span run = rows_of_tiles(s, (span){tile, tile + 1}, limit);
+  for (uint32_t row = run.begin; row < run.end; row += (uint32_t)np * CPU_PANEL)
+    for (uint32_t at = o->begin; at < o->end; at += (uint32_t)nt) {
+      vf y[4 * CPU_MAX_TOKENS];
+      multiply_rows(c, o, 0, row, at, np, nt, y);
+      for (int t = 0; t < nt; t++) {
+        if (at + (uint32_t)t >= o->end) break;
+        best *b = best_of(c, tile, o->list[at + (uint32_t)t]);
+        for (int p = 0; p < np; p++) {
+          uint32_t first = row + (uint32_t)p * CPU_PANEL;
+          if (first >= run.end) break;
+          improve(b, y[p * nt + t], first, limit, first == run.begin);
+        }
+      }
+    }
+}
+
 /* out[T] = argmax of x W^T + bias; scratch[tiles][T] has each tile's best */
 KERNEL(linear_argmax) {
   const call *c = CALL;
-  const cpu_shape *s = c->s;
-  const cpu_matrix *m = &s->matrix[0];
-  uint32_t *list, count = list_tokens(c, &list);
-  rows x = matrix_input(c, list, count);
-  const uint32_t limit = m->rows < s->vocab ? m->rows : s->vocab; /* the others never win */
-  span tiles = share(c, s->tiles);
-  const int nt = pass_tokens(s), np = panels_at_once(m->scheme, nt);
-  for (uint32_t tile = tiles.begin; tile < tiles.end; tile++) {
-    span run = rows_of_tiles(s, (span){tile, tile + 1}, limit);
-    for (uint32_t row = run.begin; row < run.end; row += (uint32_t)np * CPU_PANEL)
-      for (uint32_t at = 0; at < count; at += (uint32_t)nt) {
-        const uint8_t *x_rows[CPU_MAX_TOKENS];
-        vf y[4 * CPU_MAX_TOKENS];
-        take_rows(x, list, at, count, nt, x_rows);
-        multiply(m, weight(c, STELE_W_A), x, row / CPU_PANEL, np, x_rows, nt, y);
-        for (int t = 0; t < nt; t++) {
-          if (at + (uint32_t)t >= count) break;
-          for (int p = 0; p < np; p++) {
-            uint32_t first = row + (uint32_t)p * CPU_PANEL;
-            if (first >= run.end) break;
-            vf v = y[p * nt + t];
-            if (m->bias) v = v + load_bias(m, vector(c, STELE_W_BIAS_A), first);
-            improve(best_of(c, tile, list[at + (uint32_t)t]), v, first, limit, first == run.begin);
-          }
-        }
-      }
-  }
+  const cpu_matrix *m = &c->s->matrix[0];
+  operands o = operands_of(c);
+  const uint32_t limit = m->rows < c->s->vocab ? m->rows : c->s->vocab; /* others never win */
+  span tiles = share(c, c->s->tiles);
+  for (uint32_t begin = 0; next_tokens(c, &o, begin); begin = o.end)
+    for (uint32_t tile = tiles.begin; tile < tiles.end; tile++) search_tile(c, &o, tile, limit);
   if (workers > 1) env->barrier(env->barrier_data, worker);
-  if (worker == 0) reduce_tiles(c, list, count, limit);
+  if (worker == 0) reduce_tiles(c, o.list, o.count, limit);
 }
 
 /* ---- gate_up ------------------------------------------------------------------------------- */
+
+/* Stores 32 values of a token, in blocks or as floats; `end`: where this worker's rows end. */
+INLINE void store_pair(const call *c, uint32_t token, uint32_t row, uint32_t end, vf low, vf high) {
+  rows out = output(c);
+  const uint32_t limit = c->s->matrix[0].rows;
+  if (out.scheme == STELE_Q8_0) {
+    quantise_into(row_of(out, token), out.columns, row / CPU_BLOCK, low, high);
+    return;
+  }
+  store_rows(row_f(out, token), low, row, limit);
+  if (row + CPU_PANEL < end) store_rows(row_f(out, token), high, row + CPU_PANEL, limit);
+}
 
 /* out[T][rows] = function(x G^T + bias) * (x U^T + bias), two panels of each at a time, because
  * the output may be quantised in blocks of 32 */
 KERNEL(gate_up) {
   const call *c = CALL;
   const cpu_shape *s = c->s;
-  const cpu_matrix *g = &s->matrix[0], *u = &s->matrix[1];
-  uint32_t *list, count = list_tokens(c, &list);
-  rows x = matrix_input(c, list, count), out = output(c);
-  span run = rows_of_tiles(s, share(c, s->tiles), g->rows);
+  operands o = operands_of(c);
+  span run = rows_of_tiles(s, share(c, s->tiles), s->matrix[0].rows);
   const int nt = pass_tokens(s);
-  const uint32_t last = (g->rows - 1) / CPU_PANEL;
-  for (uint32_t row = run.begin; row < run.end; row += 2 * CPU_PANEL)
-    for (uint32_t at = 0; at < count; at += (uint32_t)nt) {
-      const uint8_t *x_rows[CPU_MAX_TOKENS];
-      vf values[2][CPU_MAX_TOKENS];
-      take_rows(x, list, at, count, nt, x_rows);
-      for (uint32_t p = 0; p < 2; p++) {
-        vf gate[CPU_MAX_TOKENS], up[CPU_MAX_TOKENS];
-        uint32_t panel = row / CPU_PANEL + p;
-        if (panel > last) panel = last;
-        multiply(g, weight(c, STELE_W_A), x, panel, 1, x_rows, nt, gate);
-        multiply(u, weight(c, STELE_W_B), x, panel, 1, x_rows, nt, up);
+  for (uint32_t begin = 0; next_tokens(c, &o, begin); begin = o.end)
+    for (uint32_t row = run.begin; row < run.end; row += 2 * CPU_PANEL)
+      for (uint32_t at = begin; at < o.end; at += (uint32_t)nt) {
+        vf values[2][CPU_MAX_TOKENS];
+        for (uint32_t p = 0; p < 2; p++) { /* past the end: the last panel again, not stored */
+          vf gate[CPU_MAX_TOKENS], up[CPU_MAX_TOKENS];
+          multiply_rows(c, &o, 0, row + p * CPU_PANEL, at, 1, nt, gate);
+          multiply_rows(c, &o, 1, row + p * CPU_PANEL, at, 1, nt, up);
+          for (int t = 0; t < nt; t++) values[p][t] = function_lanes(s->function, gate[t]) * up[t];
+        }
         for (int t = 0; t < nt; t++) {
-          if (g->bias) gate[t] += load_bias(g, vector(c, STELE_W_BIAS_A), panel * CPU_PANEL);
-          if (u->bias) up[t] += load_bias(u, vector(c, STELE_W_BIAS_B), panel * CPU_PANEL);
-          values[p][t] = function_lanes(s->function, gate[t]) * up[t];
+          if (at + (uint32_t)t >= o.end) break;
+          store_pair(c, o.list[at + (uint32_t)t], row, run.end, values[0][t], values[1][t]);
         }
       }
-      for (int t = 0; t < nt; t++) {
-        if (at + (uint32_t)t >= count) break;
-        uint32_t token = list[at + (uint32_t)t];
-        if (out.scheme == STELE_Q8_0) {
-          quantise_into(row_of(out, token), out.columns, row / CPU_BLOCK, values[0][t],
-                        values[1][t]);
-          continue;
-        }
-        store_rows(row_f(out, token), values[0][t], row, g->rows);
-        if (row + CPU_PANEL < run.end)
-          store_rows(row_f(out, token), values[1][t], row + CPU_PANEL, g->rows);
-      }
-    }
 }

@@ -125,49 +125,60 @@ INLINE void decoded_panel(uint32_t scheme, rows x, const uint8_t *w, const uint8
 
 /* ---- quantised weights, quantised activations ---------------------------------------------- */
 
-/* Piece g of a block: columns 4 g .. 4 g + 3 and 16 + 4 g .. 16 + 4 g + 3. */
-INLINE void four_bit_piece(const uint8_t *w, const uint8_t *const *x_rows, uint32_t b, int g,
-                           const int nt, dot_u4 *dot) {
-  prefetch(w + g * 64 + PREFETCH_AHEAD);
+/* What a block's products add up to, per token: sums of 32 bits, or what dot_u4 sums in. */
+typedef struct block_sums {
+  vi sum[CPU_MAX_TOKENS];
+  dot_u4 u4[CPU_MAX_TOKENS];
+} block_sums;
+
+/* Piece g of a block times 8-bit activations q[t] of the block: columns 4 g .. 4 g + 3, and of
+ * 4-bit weights 16 + 4 g .. 16 + 4 g + 3 as well. */
+INLINE void narrow_piece(uint32_t scheme, const uint8_t *w, const uint8_t *const *q, int g,
+                         const int nt, block_sums *sums) {
   vb both = load_b(w + g * 64);
   vb low = both & 15, high = (vb)((vs)both >> 4) & 15;
   UNROLL
   for (int t = 0; t < nt; t++) {
-    const uint8_t *q = x_rows[t] + b * CPU_BLOCK + g * 4;
-    dot[t] = dot_u4_add(dot[t], low, load_i32(q));
-    dot[t] = dot_u4_add(dot[t], high, load_i32(q + 16));
+    const uint8_t *at = q[t] + g * 4;
+    if (scheme == STELE_Q8_0) {
+      sums->sum[t] = dot_s8_add(sums->sum[t], both, load_i32(at));
+    } else {
+      sums->u4[t] = dot_u4_add(sums->u4[t], low, load_i32(at));
+      sums->u4[t] = dot_u4_add(sums->u4[t], high, load_i32(at + 16));
+    }
   }
 }
 
-/* 4 bit: sum over blocks of d_w d_x (q_w . q_x) + m_w s_x, where q4_0 has m_w = -8 d_w. */
-INLINE void four_bit_panel(uint32_t scheme, uint32_t columns, const uint8_t *w,
-                           const uint8_t *const *x_rows, const int nt, vf *y) {
-  const uint32_t blocks = columns / CPU_BLOCK;
-  vf sum[CPU_MAX_TOKENS];
-  UNROLL
-  for (int t = 0; t < nt; t++) sum[t] = (vf){0};
-  for (uint32_t b = 0; b < blocks; b++, w += block_bytes(scheme)) {
-    dot_u4 dot[CPU_MAX_TOKENS];
-    UNROLL
-    for (int t = 0; t < nt; t++) dot[t] = (dot_u4){0};
-    if (nt == 1 || MANY_REGISTERS) {
-      UNROLL
-      for (int g = 0; g < 4; g++) four_bit_piece(w, x_rows, b, g, nt, dot);
-    } else {
-      for (int g = 0; g < 4; g++) four_bit_piece(w, x_rows, b, g, nt, dot);
-    }
-    vf d = from_f16(load_h(w + 256));
-    vf m = scheme == STELE_Q4_1 ? from_f16(load_h(w + 288)) : d * -8.0f;
+/* The same times 16-bit activations. */
+INLINE void wide_piece(uint32_t scheme, const uint8_t *w, const uint8_t *const *q, int g,
+                       const int nt, block_sums *sums) {
+  vs both = (vs)load_b(w + g * 64);
+  if (scheme == STELE_Q8_0) {
+    vs even = both << 8 >> 8, odd = both >> 8;
     UNROLL
     for (int t = 0; t < nt; t++) {
-      const uint8_t *scales = x_rows[t] + columns + b * 4;
-      vf exact = to_float(dot_u4_end(dot[t]));
-      sum[t] = fma_f(exact * load_f32(scales), d, sum[t]);
-      sum[t] = fma_f(m, splat(load_f32(scales + blocks * 4)), sum[t]);
+      sums->sum[t] = madd_16(sums->sum[t], even, load_i32(q[t] + g * 8));
+      sums->sum[t] = madd_16(sums->sum[t], odd, load_i32(q[t] + g * 8 + 4));
     }
+    return;
   }
+  vs even = both & 15, odd = both >> 8 & 15, high_even = both >> 4 & 15, high_odd = both >> 12 & 15;
   UNROLL
-  for (int t = 0; t < nt; t++) y[t] = sum[t];
+  for (int t = 0; t < nt; t++) {
+    sums->sum[t] = madd_16(sums->sum[t], even, load_i32(q[t] + g * 8));
+    sums->sum[t] = madd_16(sums->sum[t], odd, load_i32(q[t] + g * 8 + 4));
+    sums->sum[t] = madd_16(sums->sum[t], high_even, load_i32(q[t] + 32 + g * 8));
+    sums->sum[t] = madd_16(sums->sum[t], high_odd, load_i32(q[t] + 32 + g * 8 + 4));
+  }
+}
+
+INLINE void piece(uint32_t scheme, bool wide, const uint8_t *w, const uint8_t *const *q, int g,
+                  const int nt, block_sums *sums) {
+  prefetch(w + g * 64 + PREFETCH_AHEAD);
+  if (wide)
+    wide_piece(scheme, w, q, g, nt, sums);
+  else
+    narrow_piece(scheme, w, q, g, nt, sums);
 }
 
 /* The sum of a block's bytes, from s = d * sum rounded once: |sum| < 2^12, so s / d is within a
@@ -180,41 +191,42 @@ INLINE int32_t block_sum(float s, float d) {
   return u.i - 0x4b400000;
 }
 
-INLINE void eight_bit_piece(const uint8_t *w, const uint8_t *const *x_rows, uint32_t b, int g,
-                            const int nt, dot_s8 *dot) {
-  prefetch(w + g * 64 + PREFETCH_AHEAD);
-  vb weights = load_b(w + g * 64);
-  UNROLL
-  for (int t = 0; t < nt; t++)
-    dot[t] = dot_s8_add(dot[t], weights, load_i32(x_rows[t] + b * CPU_BLOCK + g * 4));
-}
-
-/* 8 bit: sum over blocks of d_w d_x (q_w . q_x). */
-INLINE void eight_bit_panel(uint32_t columns, const uint8_t *w, const uint8_t *const *x_rows,
-                            const int nt, vf *y) {
-  const uint32_t blocks = columns / CPU_BLOCK;
+/* Sum over blocks of d_w d_x (q_w . q_x) + m_w s_x; q4_0 has m_w = -8 d_w, q8_0 none. */
+INLINE void integer_panel(uint32_t scheme, bool wide, uint32_t columns, const uint8_t *w,
+                          const uint8_t *const *x_rows, const int nt, vf *y) {
+  const uint32_t blocks = columns / CPU_BLOCK, bytes = wide ? 2 : 1; /* of an activation */
+  const int pieces = scheme == STELE_Q8_0 ? 8 : 4;
+  const bool narrow_u4 = !wide && scheme != STELE_Q8_0;
   vf sum[CPU_MAX_TOKENS];
   UNROLL
   for (int t = 0; t < nt; t++) sum[t] = (vf){0};
-  for (uint32_t b = 0; b < blocks; b++, w += block_bytes(STELE_Q8_0)) {
-    dot_s8 dot[CPU_MAX_TOKENS];
+  for (uint32_t b = 0; b < blocks; b++, w += block_bytes(scheme)) {
+    block_sums sums;
+    const uint8_t *q[CPU_MAX_TOKENS], *scales[CPU_MAX_TOKENS];
     UNROLL
     for (int t = 0; t < nt; t++) {
-      const uint8_t *scales = x_rows[t] + columns + b * 4;
-      dot[t] = dot_s8_begin(
-          DOT_S8_NEEDS_SUM ? block_sum(load_f32(scales + blocks * 4), load_f32(scales)) : 0);
+      q[t] = x_rows[t] + b * CPU_BLOCK * bytes;
+      scales[t] = x_rows[t] + columns * bytes + b * 4;
+      bool biased = DOT_S8_NEEDS_SUM && !wide && scheme == STELE_Q8_0;
+      sums.sum[t] =
+          biased ? dot_s8_begin(block_sum(load_f32(scales[t] + blocks * 4), load_f32(scales[t])))
+                 : (vi){0};
+      sums.u4[t] = (dot_u4){0};
     }
     if (nt == 1 || MANY_REGISTERS) {
       UNROLL
-      for (int g = 0; g < 8; g++) eight_bit_piece(w, x_rows, b, g, nt, dot);
+      for (int g = 0; g < pieces; g++) piece(scheme, wide, w, q, g, nt, &sums);
     } else {
-      for (int g = 0; g < 8; g++) eight_bit_piece(w, x_rows, b, g, nt, dot);
+      for (int g = 0; g < pieces; g++) piece(scheme, wide, w, q, g, nt, &sums);
     }
-    vf d = from_f16(load_h(w + 512));
+    prefetch(w + pieces * 64 + PREFETCH_AHEAD);
+    vf d = from_f16(load_h(w + pieces * 64));
+    vf m = scheme == STELE_Q4_1 ? from_f16(load_h(w + pieces * 64 + 32)) : d * -8.0f;
     UNROLL
     for (int t = 0; t < nt; t++) {
-      float dx = load_f32(x_rows[t] + columns + b * 4);
-      sum[t] = fma_f(to_float(dot_s8_end(dot[t])) * dx, d, sum[t]);
+      vf exact = to_float(narrow_u4 ? dot_u4_end(sums.u4[t]) : sums.sum[t]);
+      sum[t] = fma_f(exact * load_f32(scales[t]), d, sum[t]);
+      if (scheme != STELE_Q8_0) sum[t] = fma_f(m, splat(load_f32(scales[t] + blocks * 4)), sum[t]);
     }
   }
   UNROLL
@@ -240,18 +252,8 @@ INLINE void multiply(const cpu_matrix *m, const uint8_t *w, rows x, uint32_t fir
     float_panels(m->scheme, x, panels, np, x_rows, nt, y);
   else if (x.scheme == STELE_F32)
     decoded_panel(m->scheme, x, panels[0], x_rows, nt, y);
-  else if (m->scheme == STELE_Q8_0)
-    eight_bit_panel(m->columns, panels[0], x_rows, nt, y);
   else
-    four_bit_panel(m->scheme, m->columns, panels[0], x_rows, nt, y);
-}
-
-/* The tokens of one pass: list[at .. at + nt), the last one again past the end. */
-INLINE void take_rows(rows x, const uint32_t *list, uint32_t at, uint32_t count, const int nt,
-                      const uint8_t **out_rows) {
-  UNROLL
-  for (int t = 0; t < nt; t++)
-    out_rows[t] = row_of(x, list[at + (uint32_t)t < count ? at + (uint32_t)t : count - 1]);
+    integer_panel(m->scheme, x.scheme == CPU_WIDE, m->columns, panels[0], x_rows, nt, y);
 }
 
 /* 16 biases from row `row` on, zeros past the last one. */

@@ -1,7 +1,7 @@
 /* What makes and stores keys and values: qkv_cache, rope, cache_update, cache_store. */
-#include "act.h"
 #include "cache.h"
 #include "panel.h"
+#include "wide.h"
 
 /* ---- rope ---------------------------------------------------------------------------------- */
 
@@ -86,13 +86,18 @@ INLINE void finish_head(const call *c, const head_work *h, uint32_t row, float *
     put_token(c, row, h->head, h->part == PART_V, x);
 }
 
-/* Panels that hold a head's rows times nt tokens, plus bias:
- * y[t * stride + row - 16 * first panel]. scheme and columns are those of the part's matrix. */
-INLINE void multiply_head(const call *c, const head_work *h, uint32_t scheme, uint32_t columns,
-                          rows x, const uint8_t *const *x_rows, const int nt, float *y) {
-  const cpu_matrix m = {scheme, h->rows, columns, h->bias != NULL};
+/* Panels that hold a head's rows times the nt tokens from `at` on, plus bias:
+ * y[t * stride + row - 16 * first panel]. like: a matrix with the scheme and columns of the part's.
+ */
+INLINE void multiply_head(const call *c, const operands *o, const head_work *h,
+                          const cpu_matrix *like, uint32_t at, const int nt, float *y) {
+  const cpu_matrix m = {like->scheme, h->rows, like->columns, h->bias != NULL};
   const uint32_t stride = cpu_head_stride(c->s);
-  const int np = panels_at_once(scheme, nt);
+  const int np = panels_at_once(m.scheme, nt);
+  const uint8_t *x_rows[CPU_MAX_TOKENS];
+  rows x = o->x;
+  x.scheme = operand_scheme(c, o, like);
+  take_rows(o, x.scheme, at, nt, x_rows);
   uint32_t first = h->head * h->size / CPU_PANEL;
   uint32_t last = ((h->head + 1) * h->size - 1) / CPU_PANEL;
   for (uint32_t panel = first; panel <= last; panel += (uint32_t)np) {
@@ -110,38 +115,41 @@ INLINE void multiply_head(const call *c, const head_work *h, uint32_t scheme, ui
   }
 }
 
-/* q[T][heads][key_head] = rope(norm(x Q^T + bias)); keys the same, and values without norm and
- * rope, go to the pages or the stage. Tiles are heads: of q, then k, then v. Where all three
- * matrices have one scheme they share a loop over panels, so that its code exists once. */
-KERNEL(qkv_cache) {
-  const call *c = CALL;
+/* One head for all tokens that are ready. Where all three matrices have one scheme they share a
+ * loop over panels, so that its code exists once. */
+INLINE void make_head(const call *c, const operands *o, const head_work *h) {
   const cpu_shape *s = c->s;
   const cpu_matrix *m = s->matrix;
   const bool alike = m[0].scheme == m[1].scheme && m[0].scheme == m[2].scheme;
   const int nt = pass_tokens(s);
-  uint32_t *list, count = list_tokens(c, &list);
-  rows x = matrix_input(c, list, count);
   float *y = (float *)(void *)(c->stack + cpu_stack_extra(s));
-  span tiles = share(c, s->heads + 2 * s->kv_heads);
-  for (uint32_t tile = tiles.begin; tile < tiles.end; tile++) {
-    head_work h = head_of_tile(c, tile);
-    if (h.part != PART_Q) fill_first_image(c, h.head, h.part == PART_V);
-    for (uint32_t at = 0; at < count; at += (uint32_t)nt) {
-      const uint8_t *x_rows[CPU_MAX_TOKENS];
-      take_rows(x, list, at, count, nt, x_rows);
-      if (alike || h.part == PART_Q)
-        multiply_head(c, &h, m[0].scheme, m[0].columns, x, x_rows, nt, y);
-      else if (h.part == PART_K)
-        multiply_head(c, &h, m[1].scheme, m[1].columns, x, x_rows, nt, y);
-      else
-        multiply_head(c, &h, m[2].scheme, m[2].columns, x, x_rows, nt, y);
-      for (int t = 0; t < nt; t++) {
-        if (at + (uint32_t)t >= count) break;
-        finish_head(c, &h, list[at + (uint32_t)t],
-                    y + (uint32_t)t * cpu_head_stride(s) + h.head * h.size % CPU_PANEL);
-      }
+  for (uint32_t at = o->begin; at < o->end; at += (uint32_t)nt) {
+    if (alike || h->part == PART_Q)
+      multiply_head(c, o, h, &m[0], at, nt, y);
+    else if (h->part == PART_K)
+      multiply_head(c, o, h, &m[1], at, nt, y);
+    else
+      multiply_head(c, o, h, &m[2], at, nt, y);
+    for (int t = 0; t < nt; t++) {
+      if (at + (uint32_t)t >= o->end) break;
+      finish_head(c, h, o->list[at + (uint32_t)t],
+                  y + (uint32_t)t * cpu_head_stride(s) + h->head * h->size % CPU_PANEL);
     }
   }
+}
+
+/* q[T][heads][key_head] = rope(norm(x Q^T + bias)); keys the same, and values without norm and
+ * rope, go to the pages or the stage. Tiles are heads: of q, then k, then v. */
+KERNEL(qkv_cache) {
+  const call *c = CALL;
+  operands o = operands_of(c);
+  span tiles = share(c, c->s->heads + 2 * c->s->kv_heads);
+  for (uint32_t begin = 0; next_tokens(c, &o, begin); begin = o.end)
+    for (uint32_t tile = tiles.begin; tile < tiles.end; tile++) {
+      head_work h = head_of_tile(c, tile);
+      if (h.part != PART_Q && begin == 0) fill_first_image(c, h.head, h.part == PART_V);
+      make_head(c, &o, &h);
+    }
 }
 
 /* ---- the same in single steps -------------------------------------------------------------- */

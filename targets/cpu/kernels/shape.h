@@ -14,6 +14,8 @@
 #define CPU_PANEL 16u        /* rows that are interleaved in a packed matrix */
 #define CPU_BLOCK 32u        /* numbers per block of the quantised schemes */
 #define CPU_LAYOUT_PANELS 1u /* the layout number; layout.c draws it */
+#define CPU_WIDE 256u        /* beside enum stele_scheme: activations of 16 bits, see wide.h */
+#define CPU_WIDE_TOKENS 16u  /* as many are quantised so at a time */
 
 typedef struct cpu_matrix {
   uint32_t scheme, rows, columns;
@@ -33,6 +35,7 @@ typedef struct cpu_shape {
       prepared_bytes; /* 1: has a buffer per worker of so many bytes */
 
   cpu_matrix matrix[3]; /* weights A, B, C */
+  uint32_t wide;        /* 1: float activations meet quantised weights as numbers of 16 bits */
   uint32_t norm, q_norm, k_norm;
 
   uint32_t group, group_kind, window, heads, kv_heads, key_head, value_head;
@@ -72,14 +75,24 @@ static inline uint32_t cpu_head_stride(const cpu_shape *s) {
 #define CPU_MAX_TOKENS 8u /* tokens per pass over a panel, at most */
 #define CPU_QUERIES 4u    /* queries per pass over a page, at most */
 
-static inline uint32_t cpu_stack_bytes(const cpu_shape *s) {
+/* Bytes of a row of 16-bit activations: int16 q[columns], float d[columns / 32], s[columns / 32].
+ */
+static inline uint32_t cpu_wide_bytes(uint32_t columns) {
+  return columns * 2 + columns / CPU_BLOCK * 8;
+}
+
+static inline uint32_t cpu_stack_wide(const cpu_shape *s) {
   uint32_t floats = 0;
   if (s->kind == STELE_OP_QKV_CACHE || s->kind == STELE_OP_CACHE_UPDATE)
     floats = (CPU_MAX_TOKENS + 1) * cpu_head_stride(s);
   else if (s->heads && s->kv_heads) /* the attention family */
     floats = 2 * cpu_max(s->tile_rows, 1) * (s->heads / s->kv_heads) +
              CPU_QUERIES * cpu_align64(s->value_head);
-  return cpu_stack_extra(s) + cpu_align64(floats * (uint32_t)sizeof(float)) + 64u;
+  return cpu_stack_extra(s) + cpu_align64(floats * (uint32_t)sizeof(float));
+}
+static inline uint32_t cpu_stack_bytes(const cpu_shape *s) {
+  uint32_t rows = s->tokens < CPU_WIDE_TOKENS ? s->tokens : CPU_WIDE_TOKENS;
+  return cpu_stack_wide(s) + (s->wide ? rows * cpu_wide_bytes(s->matrix[0].columns) : 0) + 64u;
 }
 
 #endif

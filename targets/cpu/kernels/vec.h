@@ -240,31 +240,27 @@ INLINE vi dot_s8_end(dot_s8 a) { return a; }
 
 #else
 
-/* Sums of two 16-bit products per lane; becomes pmaddwd on x86. */
+/* Sums of two 16-bit products per lane. */
 INLINE vi madd_pairs(vs a, vs b) {
+#if defined(__SSE2__)
+  vi sum;
+  __m128i part[4], in[2][4];
+  __builtin_memcpy(in[0], &a, 64);
+  __builtin_memcpy(in[1], &b, 64);
+  UNROLL
+  for (int i = 0; i < 4; i++) part[i] = _mm_madd_epi16(in[0][i], in[1][i]);
+  __builtin_memcpy(&sum, part, 64);
+  return sum;
+#else
   vi even = ((vi)a << 16 >> 16) * ((vi)b << 16 >> 16);
   return even + ((vi)a >> 16) * ((vi)b >> 16);
+#endif
 }
 
 /* Bytes 0 and 2 of each row as 16-bit numbers, then bytes 1 and 3. */
 INLINE vi madd_bytes(vb w, int32_t x) {
   vs ws = (vs)w, xs = (vs)splat_i(x);
-#if defined(__SSE2__)
-  vs we = ws << 8 >> 8, wo = ws >> 8, xe = xs << 8 >> 8, xo = xs >> 8;
-  vi sum;
-  __m128i part[4], in[4][4];
-  __builtin_memcpy(in[0], &we, 64);
-  __builtin_memcpy(in[1], &xe, 64);
-  __builtin_memcpy(in[2], &wo, 64);
-  __builtin_memcpy(in[3], &xo, 64);
-  UNROLL
-  for (int i = 0; i < 4; i++)
-    part[i] = _mm_add_epi32(_mm_madd_epi16(in[0][i], in[1][i]), _mm_madd_epi16(in[2][i], in[3][i]));
-  __builtin_memcpy(&sum, part, 64);
-  return sum;
-#else
   return madd_pairs(ws << 8 >> 8, xs << 8 >> 8) + madd_pairs(ws >> 8, xs >> 8);
-#endif
 }
 
 typedef vi dot_u4;
@@ -281,6 +277,19 @@ INLINE dot_s8 dot_s8_add(dot_s8 a, vb w, int32_t x) { return a + madd_bytes(w, x
 INLINE vi dot_s8_end(dot_s8 a) { return a; }
 
 #endif
+
+/* a + the sums of two products of 16 bits per lane. */
+INLINE vi madd_16(vi a, vs w, int32_t x) {
+#if defined(__AVX512VNNI__)
+  return (vi)_mm512_dpwssd_epi32((__m512i)a, (__m512i)w, _mm512_set1_epi32(x));
+#elif defined(__AVX2__)
+  __m256i xs = _mm256_set1_epi32(x);
+  return a + (vi)join_halves(_mm256_madd_epi16(low_half((vb)w), xs),
+                             _mm256_madd_epi16(high_half((vb)w), xs));
+#else
+  return a + madd_pairs(w, (vs)splat_i(x));
+#endif
+}
 
 /* ---- functions ----------------------------------------------------------------------------- */
 
