@@ -179,6 +179,7 @@ static int report(const run_state *state) {
   const stele_generate_result *result = &state->result;
   if (state->arguments->json) return print_json(state);
   putchar('\n');
+  fflush(stdout); /* before what goes to standard error */
   if (!state->arguments->quiet)
     cli_note("%u prompt tokens in %.3f s, %u generated at %.1f tokens/s (%s); loaded in %.3f s",
              result->prompt_tokens, result->prefill_seconds, result->generated_tokens,
