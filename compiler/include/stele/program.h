@@ -120,7 +120,9 @@ typedef struct stele_op {
   uint32_t flags;  /* STELE_FLAG_* */
 
   uint32_t prologue;   /* enum stele_prologue; its result goes to buffer `prepared` */
-  uint32_t activation; /* scheme in which weights meet activations: STELE_F32 or STELE_Q8_0 */
+  uint32_t activation; /* scheme in which weights meet activations: STELE_F32 or STELE_Q8_0. Where
+                          the program is not precise, a target may round float32 activations to
+                          16 bits (a block of 32 at a time) to multiply integers with them */
   int32_t in[2];       /* buffers, -1: none */
   int32_t out;
   int32_t prepared; /* per-worker buffer for the prologue's (or quantisation's) result */
