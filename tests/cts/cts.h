@@ -77,7 +77,7 @@ typedef struct cts_program {
   char name[160];
   uint64_t seed;
   const stele_target_traits *traits;
-  uint32_t scheme, cache_scheme;
+  uint32_t scheme, cache_scheme, precise;
   cts_mode mode;
   const cts_shape *shape;
 

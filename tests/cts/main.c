@@ -131,6 +131,7 @@ static void add_case(cts_state *cts, batch *b, const cts_row *row, uint32_t sche
   p->scheme = scheme;
   p->mode = mode;
   p->cache_scheme = cache_scheme;
+  p->precise = cts->precise;
   describe(p, row);
   if (cts->filter && !strstr(p->name, cts->filter)) return;
   if (cts->every && cts->seen++ % cts->every) return;

@@ -260,6 +260,7 @@ static void add_case(const cts_program *p, tables *t) {
   t->head.workspace_bytes = base_max(t->head.workspace_bytes, p->workspace_bytes);
   t->head.max_lanes = p->step.lanes;
   t->head.prefill_width = p->step.width;
+  t->head.precise = p->precise;
 }
 
 static stele_table put_table(base_buffer *block, const base_buffer *rows, size_t size) {
