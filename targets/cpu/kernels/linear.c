@@ -21,50 +21,61 @@ INLINE vf load_rows(const float *x, uint32_t row, uint32_t rows) {
   return load_f(x + row);
 }
 
-/* A row block's products for one pass of tokens, y[p * nt + t], with bias. */
-INLINE void multiply_rows(const call *c, const operands *o, int slot, uint32_t row, uint32_t at,
-                          const int np, const int nt, vf *y) {
+/* y[p * nt + t] += the bias of a round's panels */
+INLINE void add_bias(const call *c, int slot, streams s, uint32_t round, const int np, const int nt,
+                     vf *y) {
   const cpu_matrix *m = &c->s->matrix[slot];
-  const uint8_t *x_rows[CPU_MAX_TOKENS];
-  rows x = o->x;
-  x.scheme = operand_scheme(c, o, m);
-  take_rows(o, x.scheme, at, nt, x_rows);
-  multiply(m, weight(c, slot), x, row / CPU_PANEL, np, x_rows, nt, y);
   if (!m->bias) return;
   const float *bias = vector(c, STELE_W_BIAS_A + slot);
   for (int p = 0; p < np; p++) {
-    uint32_t first = row + (uint32_t)p * CPU_PANEL;
-    if (first >= m->rows) break;
-    vf b = load_bias(m, bias, first);
+    uint32_t panel = stream_panel(s, round, p);
+    if (panel >= s.end) break;
+    vf b = load_bias(bias, panel * CPU_PANEL, m->rows);
     for (int t = 0; t < nt; t++) y[p * nt + t] = y[p * nt + t] + b;
   }
+}
+
+/* One round's products for one pass of tokens, y[p * nt + t], with bias. */
+INLINE void multiply_rows(const call *c, const operands *o, int slot, streams s, uint32_t round,
+                          uint32_t at, const int np, const int nt, vf *y) {
+  const cpu_matrix *m = &c->s->matrix[slot];
+  const uint8_t *x_rows[CPU_MAX_TOKENS], *panels[STREAMS];
+  rows x = operand(c, o, m);
+  take_rows(o, x, at, nt, x_rows);
+  take_panels(m, weight(c, slot), s, round, np, panels);
+  multiply_panels(m->scheme, x, panels, np, x_rows, nt, y);
+  add_bias(c, slot, s, round, np, nt, y);
+}
+
+/* The panels of a run of rows; tiles begin with a panel. */
+INLINE streams row_streams(span run, const int np) {
+  return split_panels(run.begin / CPU_PANEL, (run.end + CPU_PANEL - 1) / CPU_PANEL, np);
 }
 
 /* out[T][rows] = x W^T + bias (+ residual[T][rows]) */
 KERNEL(linear) {
   const call *c = CALL;
   const cpu_shape *s = c->s;
-  const cpu_matrix *m = &s->matrix[0];
   operands o = operands_of(c);
   rows out = output(c), residual = input_like_output(c, 1);
-  const uint32_t limit = m->rows < out.columns ? m->rows : out.columns;
-  span run = rows_of_tiles(s, share(c, s->tiles), limit);
-  const int nt = pass_tokens(s), np = panels_at_once(m->scheme, nt);
+  const uint32_t m_rows = s->matrix[0].rows, limit = m_rows < out.columns ? m_rows : out.columns;
+  const int nt = pass_tokens(s), np = stream_count(nt);
+  streams run = row_streams(rows_of_tiles(s, share(c, s->tiles), limit), np);
   for (uint32_t begin = 0; next_tokens(c, &o, begin); begin = o.end)
-    for (uint32_t row = run.begin; row < run.end; row += (uint32_t)np * CPU_PANEL)
+    for (uint32_t round = 0; round < run.rounds; round++)
       for (uint32_t at = begin; at < o.end; at += (uint32_t)nt) {
-        vf y[4 * CPU_MAX_TOKENS];
-        multiply_rows(c, &o, 0, row, at, np, nt, y);
-        for (int t = 0; t < nt; t++) {
-          if (at + (uint32_t)t >= o.end) break;
-          uint32_t token = o.list[at + (uint32_t)t];
-          for (int p = 0; p < np; p++) {
-            uint32_t first = row + (uint32_t)p * CPU_PANEL;
-            if (first >= run.end) break;
+        vf y[STREAMS * CPU_MAX_TOKENS];
+        multiply_rows(c, &o, 0, run, round, at, np, nt, y);
+        for (int p = 0; p < np; p++) {
+          uint32_t panel = stream_panel(run, round, p), row = panel * CPU_PANEL;
+          if (panel >= run.end) break;
+          for (int t = 0; t < nt; t++) {
+            if (at + (uint32_t)t >= o.end) break;
+            uint32_t token = o.list[at + (uint32_t)t];
             vf v = y[p * nt + t];
             if (s->kind == STELE_OP_LINEAR_ADD)
-              v = v + load_rows(row_f(residual, token), first, limit);
-            store_rows(row_f(out, token), v, first, limit);
+              v = v + load_rows(row_f(residual, token), row, limit);
+            store_rows(row_f(out, token), v, row, limit);
           }
         }
       }
@@ -77,15 +88,15 @@ typedef struct best {
   int32_t row;
 } best;
 
-/* The larger of a tile's best and 16 more rows, of which `rows` are the last; the lowest row among
- * equals. */
-INLINE void improve(best *b, vf v, uint32_t row, uint32_t rows, bool first) {
+/* The larger of a tile's best and 16 more rows, of which those from `rows` on do not count; the
+ * lowest row among equals. */
+INLINE void improve(best *b, vf v, uint32_t row, uint32_t rows) {
   if (rows % CPU_PANEL && row + CPU_PANEL > rows) {
     vi lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     v = select_f(lane < (int32_t)(rows % CPU_PANEL), v, splat(-__builtin_inff()));
   }
   float m = largest_f(v);
-  if (!first && !(m > b->value)) return;
+  if (!(m > b->value || (m == b->value && (int32_t)row < b->row))) return;
   uint32_t lane = 0;
   while (lane < CPU_PANEL - 1 && v[lane] != m) lane++;
   *b = (best){m, (int32_t)(row + lane)};
@@ -110,36 +121,39 @@ INLINE void reduce_tiles(const call *c, const uint32_t *list, uint32_t count, ui
   }
 }
 
-/* The best rows of one tile, for the tokens that are ready. */
-INLINE void search_tile(const call *c, const operands *o, uint32_t tile, uint32_t limit) {
-  const cpu_shape *s = c->s;
-  const int nt = pass_tokens(s), np = panels_at_once(s->matrix[0].scheme, nt);
-  span run = rows_of_tiles(s, (span){tile, tile + 1}, limit);
-  for (uint32_t row = run.begin; row < run.end; row += (uint32_t)np * CPU_PANEL)
-    for (uint32_t at = o->begin; at < o->end; at += (uint32_t)nt) {
-      vf y[4 * CPU_MAX_TOKENS];
-      multiply_rows(c, o, 0, row, at, np, nt, y);
-      for (int t = 0; t < nt; t++) {
-        if (at + (uint32_t)t >= o->end) break;
-        best *b = best_of(c, tile, o->list[at + (uint32_t)t]);
-        for (int p = 0; p < np; p++) {
-          uint32_t first = row + (uint32_t)p * CPU_PANEL;
-          if (first >= run.end) break;
-          improve(b, y[p * nt + t], first, limit, first == run.begin);
-        }
-      }
-    }
+/* Nothing found yet: the first row, should no number be larger than minus infinity. */
+INLINE void clear_tiles(const call *c, const uint32_t *list, uint32_t count, span tiles) {
+  for (uint32_t tile = tiles.begin; tile < tiles.end; tile++)
+    for (uint32_t i = 0; i < count; i++)
+      *best_of(c, tile, list[i]) = (best){-__builtin_inff(), (int32_t)(tile * c->s->tile_rows)};
 }
 
 /* out[T] = argmax of x W^T + bias; scratch[tiles][T] has each tile's best */
 KERNEL(linear_argmax) {
   const call *c = CALL;
-  const cpu_matrix *m = &c->s->matrix[0];
+  const cpu_shape *s = c->s;
   operands o = operands_of(c);
-  const uint32_t limit = m->rows < c->s->vocab ? m->rows : c->s->vocab; /* others never win */
-  span tiles = share(c, c->s->tiles);
+  const uint32_t m_rows = s->matrix[0].rows;
+  const uint32_t limit = m_rows < s->vocab ? m_rows : s->vocab; /* the others never win */
+  const int nt = pass_tokens(s), np = stream_count(nt);
+  span tiles = share(c, s->tiles);
+  streams run = row_streams(rows_of_tiles(s, tiles, limit), np);
+  clear_tiles(c, o.list, o.count, tiles);
   for (uint32_t begin = 0; next_tokens(c, &o, begin); begin = o.end)
-    for (uint32_t tile = tiles.begin; tile < tiles.end; tile++) search_tile(c, &o, tile, limit);
+    for (uint32_t round = 0; round < run.rounds; round++)
+      for (uint32_t at = begin; at < o.end; at += (uint32_t)nt) {
+        vf y[STREAMS * CPU_MAX_TOKENS];
+        multiply_rows(c, &o, 0, run, round, at, np, nt, y);
+        for (int p = 0; p < np; p++) {
+          uint32_t panel = stream_panel(run, round, p), row = panel * CPU_PANEL;
+          if (panel >= run.end) break;
+          for (int t = 0; t < nt; t++) {
+            if (at + (uint32_t)t >= o.end) break;
+            improve(best_of(c, row / s->tile_rows, o.list[at + (uint32_t)t]), y[p * nt + t], row,
+                    limit);
+          }
+        }
+      }
   if (workers > 1) env->barrier(env->barrier_data, worker);
   if (worker == 0) reduce_tiles(c, o.list, o.count, limit);
 }
@@ -158,27 +172,56 @@ INLINE void store_pair(const call *c, uint32_t token, uint32_t row, uint32_t end
   if (row + CPU_PANEL < end) store_rows(row_f(out, token), high, row + CPU_PANEL, limit);
 }
 
-/* out[T][rows] = function(x G^T + bias) * (x U^T + bias), two panels of each at a time, because
- * the output may be quantised in blocks of 32 */
+/* Gates and ups of one round in y and up. Matrices of one scheme are read together, so that there
+ * are not more streams than elsewhere. */
+INLINE void gates_and_ups(const call *c, const operands *o, streams run, uint32_t round,
+                          uint32_t at, const int np, const int nt, vf *y, vf *up) {
+  const cpu_matrix *g = &c->s->matrix[0], *u = &c->s->matrix[1];
+  if (2 * np > STREAMS || np * nt > STREAMS || g->scheme != u->scheme) {
+    multiply_rows(c, o, 0, run, round, at, np, nt, y);
+    multiply_rows(c, o, 1, run, round, at, np, nt, up);
+    return;
+  }
+  const uint8_t *x_rows[CPU_MAX_TOKENS], *panels[STREAMS];
+  vf both[STREAMS * CPU_MAX_TOKENS];
+  rows x = operand(c, o, g);
+  take_rows(o, x, at, nt, x_rows);
+  take_panels(g, weight(c, STELE_W_A), run, round, np, panels);
+  take_panels(u, weight(c, STELE_W_B), run, round, np, panels + np);
+  multiply_panels(g->scheme, x, panels, 2 * np, x_rows, nt, both);
+  for (int i = 0; i < np * nt; i++) y[i] = both[i], up[i] = both[np * nt + i];
+  add_bias(c, 0, run, round, np, nt, y);
+  add_bias(c, 1, run, round, np, nt, up);
+}
+
+/* out[T][rows] = function(x G^T + bias) * (x U^T + bias), two panels of each stream at a time,
+ * because the output may be quantised in blocks of 32 */
 KERNEL(gate_up) {
   const call *c = CALL;
   const cpu_shape *s = c->s;
   operands o = operands_of(c);
-  span run = rows_of_tiles(s, share(c, s->tiles), s->matrix[0].rows);
-  const int nt = pass_tokens(s);
+  span range = rows_of_tiles(s, share(c, s->tiles), s->matrix[0].rows);
+  const int nt = pass_tokens(s), np = stream_count(nt) > 1 ? stream_count(nt) / 2 : 1;
+  streams run = row_streams(range, np);
+  run.rounds += run.rounds % 2; /* streams begin with a block */
   for (uint32_t begin = 0; next_tokens(c, &o, begin); begin = o.end)
-    for (uint32_t row = run.begin; row < run.end; row += 2 * CPU_PANEL)
+    for (uint32_t round = 0; round < run.rounds; round += 2)
       for (uint32_t at = begin; at < o.end; at += (uint32_t)nt) {
-        vf values[2][CPU_MAX_TOKENS];
-        for (uint32_t p = 0; p < 2; p++) { /* past the end: the last panel again, not stored */
-          vf gate[CPU_MAX_TOKENS], up[CPU_MAX_TOKENS];
-          multiply_rows(c, &o, 0, row + p * CPU_PANEL, at, 1, nt, gate);
-          multiply_rows(c, &o, 1, row + p * CPU_PANEL, at, 1, nt, up);
-          for (int t = 0; t < nt; t++) values[p][t] = function_lanes(s->function, gate[t]) * up[t];
+        vf y[2][STREAMS * CPU_MAX_TOKENS];
+        for (uint32_t half = 0; half < 2; half++) {
+          vf up[STREAMS * CPU_MAX_TOKENS];
+          gates_and_ups(c, &o, run, round + half, at, np, nt, y[half], up);
+          for (int i = 0; i < np * nt; i++)
+            y[half][i] = function_lanes(s->function, y[half][i]) * up[i];
         }
-        for (int t = 0; t < nt; t++) {
-          if (at + (uint32_t)t >= o.end) break;
-          store_pair(c, o.list[at + (uint32_t)t], row, run.end, values[0][t], values[1][t]);
+        for (int p = 0; p < np; p++) {
+          uint32_t panel = stream_panel(run, round, p);
+          if (panel >= run.end) break;
+          for (int t = 0; t < nt; t++) {
+            if (at + (uint32_t)t >= o.end) break;
+            store_pair(c, o.list[at + (uint32_t)t], panel * CPU_PANEL, range.end, y[0][p * nt + t],
+                       y[1][p * nt + t]);
+          }
         }
       }
 }

@@ -9,7 +9,8 @@
 
 #include "call.h"
 
-#define PREFETCH_AHEAD 4096
+#define STREAMS 4
+#define PREFETCH_AHEAD 512 /* bytes, in each stream */
 
 /* Pieces of a block are unrolled where registers allow: elsewhere so much would be live at once
  * that most of it went through memory. */
@@ -52,6 +53,10 @@ INLINE int pass_tokens(const cpu_shape *s) {
   return n < TOKENS_AT_ONCE ? n : TOKENS_AT_ONCE;
 }
 
+/* Streams per call: as many as keep memory busy, or the adders where weights are floats. Passes of
+ * many tokens wait for neither. */
+INLINE int stream_count(int nt) { return nt == 1 ? STREAMS : nt == 2 ? STREAMS / 2 : 1; }
+
 /* ---- float weights ------------------------------------------------------------------------- */
 
 INLINE vf load_weights(uint32_t scheme, const uint8_t *w) {
@@ -69,7 +74,7 @@ INLINE float activation(rows x, const uint8_t *row, uint32_t k) {
 INLINE void float_panels(uint32_t scheme, rows x, const uint8_t *const *w, const int np,
                          const uint8_t *const *x_rows, const int nt, vf *y) {
   const size_t step = CPU_PANEL * (scheme == STELE_F32 ? 4 : 2);
-  vf sum[4 * CPU_MAX_TOKENS];
+  vf sum[STREAMS * CPU_MAX_TOKENS];
   UNROLL
   for (int i = 0; i < np * nt; i++) sum[i] = (vf){0};
   UNROLL_BY_4
@@ -77,7 +82,7 @@ INLINE void float_panels(uint32_t scheme, rows x, const uint8_t *const *w, const
     UNROLL
     for (int p = 0; p < np; p++) {
       const uint8_t *at = w[p] + k * step;
-      if (step == 64 || k % 2 == 0) prefetch(at + PREFETCH_AHEAD);
+      if (np > 1 && (step == 64 || k % 2 == 0)) prefetch(at + PREFETCH_AHEAD);
       vf weights = load_weights(scheme, at);
       UNROLL
       for (int t = 0; t < nt; t++)
@@ -92,35 +97,26 @@ INLINE void float_panels(uint32_t scheme, rows x, const uint8_t *const *w, const
 
 /* A block's 32 columns one after another, decoded exactly as the format says: d q, d (q - 8),
  * d q + m. */
-INLINE void decoded_panel(uint32_t scheme, rows x, const uint8_t *w, const uint8_t *const *x_rows,
-                          const int nt, vf *y) {
+INLINE void decoded_block(uint32_t scheme, rows x, uint32_t b, const uint8_t *w,
+                          const uint8_t *const *x_rows, const int nt, vf *sum) {
   const int groups = scheme == STELE_Q8_0 ? 8 : 4, halves = scheme == STELE_Q8_0 ? 1 : 2;
-  vf sum[CPU_MAX_TOKENS];
-  UNROLL
-  for (int t = 0; t < nt; t++) sum[t] = (vf){0};
-  for (uint32_t b = 0; b < x.columns / CPU_BLOCK; b++) {
-    const uint8_t *scales = w + groups * 64;
-    vf d = from_f16(load_h(scales));
-    vf m = scheme == STELE_Q4_1 ? from_f16(load_h(scales + 32)) : (vf){0};
-    for (int g = 0; g < groups * halves; g++) {
-      vi four = (vi)load_b(w + g % groups * 64) >> (g / groups * 4);
-      uint32_t k = b * CPU_BLOCK + (uint32_t)g * 4;
-      prefetch(w + g * 64 + PREFETCH_AHEAD);
+  const uint8_t *scales = w + groups * 64;
+  vf d = from_f16(load_h(scales));
+  vf m = scheme == STELE_Q4_1 ? from_f16(load_h(scales + 32)) : (vf){0};
+  for (int g = 0; g < groups * halves; g++) {
+    vi four = (vi)load_b(w + g % groups * 64) >> (g / groups * 4);
+    uint32_t k = b * CPU_BLOCK + (uint32_t)g * 4;
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+      vi q = scheme == STELE_Q8_0 ? four << (24 - 8 * i) >> 24 : (four >> (8 * i)) & 15;
+      if (scheme == STELE_Q4_0) q = q - 8;
+      vf weights = to_float(q) * d;
+      if (scheme == STELE_Q4_1) weights = weights + m;
       UNROLL
-      for (int i = 0; i < 4; i++) {
-        vi q = scheme == STELE_Q8_0 ? four << (24 - 8 * i) >> 24 : (four >> (8 * i)) & 15;
-        if (scheme == STELE_Q4_0) q = q - 8;
-        vf weights = to_float(q) * d;
-        if (scheme == STELE_Q4_1) weights = weights + m;
-        UNROLL
-        for (int t = 0; t < nt; t++)
-          sum[t] = fma_f(weights, splat(activation(x, x_rows[t], k + (uint32_t)i)), sum[t]);
-      }
+      for (int t = 0; t < nt; t++)
+        sum[t] = fma_f(weights, splat(activation(x, x_rows[t], k + (uint32_t)i)), sum[t]);
     }
-    w += block_bytes(scheme);
   }
-  UNROLL
-  for (int t = 0; t < nt; t++) y[t] = sum[t];
 }
 
 /* ---- quantised weights, quantised activations ---------------------------------------------- */
@@ -162,7 +158,8 @@ INLINE void wide_piece(uint32_t scheme, const uint8_t *w, const uint8_t *const *
     }
     return;
   }
-  vs even = both & 15, odd = both >> 8 & 15, high_even = both >> 4 & 15, high_odd = both >> 12 & 15;
+  vs even = both & 15, odd = both >> 8 & 15, high_even = both >> 4 & 15;
+  vs high_odd = (vs)((vus)both >> 12);
   UNROLL
   for (int t = 0; t < nt; t++) {
     sums->sum[t] = madd_16(sums->sum[t], even, load_i32(q[t] + g * 8));
@@ -174,7 +171,7 @@ INLINE void wide_piece(uint32_t scheme, const uint8_t *w, const uint8_t *const *
 
 INLINE void piece(uint32_t scheme, bool wide, const uint8_t *w, const uint8_t *const *q, int g,
                   const int nt, block_sums *sums) {
-  prefetch(w + g * 64 + PREFETCH_AHEAD);
+  if (stream_count(nt) > 1) prefetch(w + g * 64 + PREFETCH_AHEAD);
   if (wide)
     wide_piece(scheme, w, q, g, nt, sums);
   else
@@ -191,74 +188,97 @@ INLINE int32_t block_sum(float s, float d) {
   return u.i - 0x4b400000;
 }
 
-/* Sum over blocks of d_w d_x (q_w . q_x) + m_w s_x; q4_0 has m_w = -8 d_w, q8_0 none. */
-INLINE void integer_panel(uint32_t scheme, bool wide, uint32_t columns, const uint8_t *w,
-                          const uint8_t *const *x_rows, const int nt, vf *y) {
+/* Adds a block's d_w d_x (q_w . q_x) + m_w s_x; q4_0 has m_w = -8 d_w, q8_0 none. */
+INLINE void integer_block(uint32_t scheme, bool wide, uint32_t columns, uint32_t b,
+                          const uint8_t *w, const uint8_t *const *x_rows, const int nt, vf *sum) {
   const uint32_t blocks = columns / CPU_BLOCK, bytes = wide ? 2 : 1; /* of an activation */
   const int pieces = scheme == STELE_Q8_0 ? 8 : 4;
   const bool narrow_u4 = !wide && scheme != STELE_Q8_0;
-  vf sum[CPU_MAX_TOKENS];
+  const bool biased = DOT_S8_NEEDS_SUM && !wide && scheme == STELE_Q8_0;
+  block_sums sums;
+  const uint8_t *q[CPU_MAX_TOKENS], *scales[CPU_MAX_TOKENS];
   UNROLL
-  for (int t = 0; t < nt; t++) sum[t] = (vf){0};
-  for (uint32_t b = 0; b < blocks; b++, w += block_bytes(scheme)) {
-    block_sums sums;
-    const uint8_t *q[CPU_MAX_TOKENS], *scales[CPU_MAX_TOKENS];
-    UNROLL
-    for (int t = 0; t < nt; t++) {
-      q[t] = x_rows[t] + b * CPU_BLOCK * bytes;
-      scales[t] = x_rows[t] + columns * bytes + b * 4;
-      bool biased = DOT_S8_NEEDS_SUM && !wide && scheme == STELE_Q8_0;
-      sums.sum[t] =
-          biased ? dot_s8_begin(block_sum(load_f32(scales[t] + blocks * 4), load_f32(scales[t])))
-                 : (vi){0};
-      sums.u4[t] = (dot_u4){0};
-    }
-    if (nt == 1 || MANY_REGISTERS) {
-      UNROLL
-      for (int g = 0; g < pieces; g++) piece(scheme, wide, w, q, g, nt, &sums);
-    } else {
-      for (int g = 0; g < pieces; g++) piece(scheme, wide, w, q, g, nt, &sums);
-    }
-    prefetch(w + pieces * 64 + PREFETCH_AHEAD);
-    vf d = from_f16(load_h(w + pieces * 64));
-    vf m = scheme == STELE_Q4_1 ? from_f16(load_h(w + pieces * 64 + 32)) : d * -8.0f;
-    UNROLL
-    for (int t = 0; t < nt; t++) {
-      vf exact = to_float(narrow_u4 ? dot_u4_end(sums.u4[t]) : sums.sum[t]);
-      sum[t] = fma_f(exact * load_f32(scales[t]), d, sum[t]);
-      if (scheme != STELE_Q8_0) sum[t] = fma_f(m, splat(load_f32(scales[t] + blocks * 4)), sum[t]);
-    }
+  for (int t = 0; t < nt; t++) {
+    q[t] = x_rows[t] + b * CPU_BLOCK * bytes;
+    scales[t] = x_rows[t] + columns * bytes + b * 4;
+    sums.u4[t] = (dot_u4){0};
+    sums.sum[t] = (vi){0};
+    if (biased)
+      sums.sum[t] = dot_s8_begin(block_sum(load_f32(scales[t] + blocks * 4), load_f32(scales[t])));
   }
+  if (nt == 1 || MANY_REGISTERS) {
+    UNROLL
+    for (int g = 0; g < pieces; g++) piece(scheme, wide, w, q, g, nt, &sums);
+  } else {
+    for (int g = 0; g < pieces; g++) piece(scheme, wide, w, q, g, nt, &sums);
+  }
+  vf d = from_f16(load_h(w + pieces * 64));
+  vf m = scheme == STELE_Q4_1 ? from_f16(load_h(w + pieces * 64 + 32)) : d * -8.0f;
   UNROLL
-  for (int t = 0; t < nt; t++) y[t] = sum[t];
+  for (int t = 0; t < nt; t++) {
+    vf exact = to_float(narrow_u4 ? dot_u4_end(sums.u4[t]) : sums.sum[t]);
+    sum[t] = fma_f(exact * load_f32(scales[t]), d, sum[t]);
+    if (scheme != STELE_Q8_0) sum[t] = fma_f(m, splat(load_f32(scales[t] + blocks * 4)), sum[t]);
+  }
+}
+
+/* y[p * nt + t]; the panels take turns at each block. */
+INLINE void block_panels(uint32_t scheme, rows x, const uint8_t *const *w, const int np,
+                         const uint8_t *const *x_rows, const int nt, vf *y) {
+  vf sum[STREAMS * CPU_MAX_TOKENS];
+  UNROLL
+  for (int i = 0; i < np * nt; i++) sum[i] = (vf){0};
+  for (uint32_t b = 0; b < x.columns / CPU_BLOCK; b++)
+    for (int p = 0; p < np; p++) {
+      const uint8_t *at = w[p] + b * block_bytes(scheme);
+      if (x.scheme == STELE_F32)
+        decoded_block(scheme, x, b, at, x_rows, nt, sum + p * nt);
+      else
+        integer_block(scheme, x.scheme == CPU_WIDE, x.columns, b, at, x_rows, nt, sum + p * nt);
+    }
+  UNROLL
+  for (int i = 0; i < np * nt; i++) y[i] = sum[i];
 }
 
 /* ---- any of them --------------------------------------------------------------------------- */
 
-/* Panels per call: float weights alone do not keep the adders busy with one. */
-INLINE int panels_at_once(uint32_t scheme, int nt) { return is_float(scheme) && nt == 1 ? 4 : 1; }
+/* A worker's panels, [begin, end) of a matrix, as `np` streams that advance together: panel p of
+ * round i is begin + p * rounds + i. A processor's prefetchers read several streams at once faster
+ * than one, and each of ours is as long as can be. */
+typedef struct streams {
+  uint32_t begin, end, rounds;
+} streams;
 
-/* y[p * nt + t]: panels first .. first + np - 1 of a matrix (past the last one: the last again)
- * times the tokens x_rows[nt]. */
-INLINE void multiply(const cpu_matrix *m, const uint8_t *w, rows x, uint32_t first, const int np,
-                     const uint8_t *const *x_rows, const int nt, vf *y) {
-  const size_t stride = panel_bytes(m->scheme, m->columns);
-  const uint32_t last = (m->rows - 1) / CPU_PANEL;
-  const uint8_t *panels[4];
-  UNROLL
-  for (int p = 0; p < np; p++)
-    panels[p] = w + (first + (uint32_t)p < last ? first + (uint32_t)p : last) * stride;
-  if (is_float(m->scheme))
-    float_panels(m->scheme, x, panels, np, x_rows, nt, y);
-  else if (x.scheme == STELE_F32)
-    decoded_panel(m->scheme, x, panels[0], x_rows, nt, y);
+INLINE streams split_panels(uint32_t begin, uint32_t end, const int np) {
+  return (streams){begin, end, (end - begin + (uint32_t)np - 1) / (uint32_t)np};
+}
+INLINE uint32_t stream_panel(streams s, uint32_t round, int p) {
+  return s.begin + (uint32_t)p * s.rounds + round;
+}
+
+/* y[p * nt + t]: np panels of one scheme times x_rows[nt]. */
+INLINE void multiply_panels(uint32_t scheme, rows x, const uint8_t *const *panels, const int np,
+                            const uint8_t *const *x_rows, const int nt, vf *y) {
+  if (is_float(scheme))
+    float_panels(scheme, x, panels, np, x_rows, nt, y);
   else
-    integer_panel(m->scheme, x.scheme == CPU_WIDE, m->columns, panels[0], x_rows, nt, y);
+    block_panels(scheme, x, panels, np, x_rows, nt, y);
+}
+
+/* Where one round's panels of a matrix are; past the end the last one again. */
+INLINE void take_panels(const cpu_matrix *m, const uint8_t *w, streams s, uint32_t round,
+                        const int np, const uint8_t **out_panels) {
+  const size_t stride = panel_bytes(m->scheme, m->columns);
+  UNROLL
+  for (int p = 0; p < np; p++) {
+    uint32_t panel = stream_panel(s, round, p);
+    out_panels[p] = w + (panel < s.end ? panel : s.end - 1) * stride;
+  }
 }
 
 /* 16 biases from row `row` on, zeros past the last one. */
-INLINE vf load_bias(const cpu_matrix *m, const float *bias, uint32_t row) {
-  if (row + CPU_PANEL > m->rows) return load_f_part(bias + row, m->rows - row);
+INLINE vf load_bias(const float *bias, uint32_t row, uint32_t rows) {
+  if (row + CPU_PANEL > rows) return load_f_part(bias + row, rows - row);
   return load_f(bias + row);
 }
 

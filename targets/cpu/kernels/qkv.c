@@ -86,69 +86,90 @@ INLINE void finish_head(const call *c, const head_work *h, uint32_t row, float *
     put_token(c, row, h->head, h->part == PART_V, x);
 }
 
-/* Panels that hold a head's rows times the nt tokens from `at` on, plus bias:
- * y[t * stride + row - 16 * first panel]. like: a matrix with the scheme and columns of the part's.
- */
-INLINE void multiply_head(const call *c, const operands *o, const head_work *h,
-                          const cpu_matrix *like, uint32_t at, const int nt, float *y) {
-  const cpu_matrix m = {like->scheme, h->rows, like->columns, h->bias != NULL};
+/* Panels of a head: those that hold any of its rows. */
+INLINE uint32_t head_panel(const head_work *h) { return h->head * h->size / CPU_PANEL; }
+INLINE uint32_t head_panels(const head_work *h) {
+  return ((h->head + 1) * h->size - 1) / CPU_PANEL - head_panel(h) + 1;
+}
+
+/* The heads of np tiles, streams as in panel.h, times the nt tokens from `at` on:
+ * y[(p * nt + t) * stride + row - 16 * first panel]. like: a matrix with their scheme. */
+INLINE void multiply_heads(const call *c, const operands *o, const head_work *h,
+                           const cpu_matrix *like, uint32_t at, const int np, const int nt,
+                           float *y) {
   const uint32_t stride = cpu_head_stride(c->s);
-  const int np = panels_at_once(m.scheme, nt);
-  const uint8_t *x_rows[CPU_MAX_TOKENS];
-  rows x = o->x;
-  x.scheme = operand_scheme(c, o, like);
-  take_rows(o, x.scheme, at, nt, x_rows);
-  uint32_t first = h->head * h->size / CPU_PANEL;
-  uint32_t last = ((h->head + 1) * h->size - 1) / CPU_PANEL;
-  for (uint32_t panel = first; panel <= last; panel += (uint32_t)np) {
-    vf lanes[4 * CPU_MAX_TOKENS];
-    multiply(&m, h->w, x, panel, np, x_rows, nt, lanes);
+  const size_t bytes = panel_bytes(like->scheme, like->columns);
+  const uint8_t *x_rows[CPU_MAX_TOKENS], *panels[STREAMS];
+  rows x = operand(c, o, like);
+  take_rows(o, x, at, nt, x_rows);
+  uint32_t most = 0;
+  for (int p = 0; p < np; p++) most = cpu_max(most, head_panels(&h[p]));
+  for (uint32_t i = 0; i < most; i++) {
+    vf lanes[STREAMS * CPU_MAX_TOKENS];
+    UNROLL
     for (int p = 0; p < np; p++) {
-      uint32_t row = (panel + (uint32_t)p) * CPU_PANEL;
-      if (panel + (uint32_t)p > last) break;
+      uint32_t last = head_panels(&h[p]) - 1;
+      panels[p] = h[p].w + (head_panel(&h[p]) + (i < last ? i : last)) * bytes;
+    }
+    multiply_panels(like->scheme, x, panels, np, x_rows, nt, lanes);
+    for (int p = 0; p < np; p++) {
+      uint32_t row = (head_panel(&h[p]) + i) * CPU_PANEL;
+      if (i >= head_panels(&h[p])) continue;
       for (int t = 0; t < nt; t++) {
         vf v = lanes[p * nt + t];
-        if (m.bias) v = v + load_bias(&m, h->bias, row);
-        store_f(y + (uint32_t)t * stride + (row - first * CPU_PANEL), v);
+        if (h[p].bias) v = v + load_bias(h[p].bias, row, h[p].rows);
+        store_f(y + (uint32_t)(p * nt + t) * stride + i * CPU_PANEL, v);
       }
     }
   }
 }
 
-/* One head for all tokens that are ready. Where all three matrices have one scheme they share a
- * loop over panels, so that its code exists once. */
-INLINE void make_head(const call *c, const operands *o, const head_work *h) {
+/* np tiles for all tokens that are ready; of those, `count` are this worker's. */
+INLINE void make_heads(const call *c, const operands *o, const head_work *h, int count,
+                       const bool alike, const int np, const int nt) {
   const cpu_shape *s = c->s;
   const cpu_matrix *m = s->matrix;
-  const bool alike = m[0].scheme == m[1].scheme && m[0].scheme == m[2].scheme;
-  const int nt = pass_tokens(s);
   float *y = (float *)(void *)(c->stack + cpu_stack_extra(s));
   for (uint32_t at = o->begin; at < o->end; at += (uint32_t)nt) {
     if (alike || h->part == PART_Q)
-      multiply_head(c, o, h, &m[0], at, nt, y);
+      multiply_heads(c, o, h, &m[0], at, np, nt, y);
     else if (h->part == PART_K)
-      multiply_head(c, o, h, &m[1], at, nt, y);
+      multiply_heads(c, o, h, &m[1], at, np, nt, y);
     else
-      multiply_head(c, o, h, &m[2], at, nt, y);
-    for (int t = 0; t < nt; t++) {
-      if (at + (uint32_t)t >= o->end) break;
-      finish_head(c, h, o->list[at + (uint32_t)t],
-                  y + (uint32_t)t * cpu_head_stride(s) + h->head * h->size % CPU_PANEL);
+      multiply_heads(c, o, h, &m[2], at, np, nt, y);
+    for (int i = 0; i < count * nt; i++) {
+      const head_work *head = &h[i / nt];
+      uint32_t token = at + (uint32_t)(i % nt);
+      if (token < o->end)
+        finish_head(c, head, o->list[token],
+                    y + (uint32_t)i * cpu_head_stride(s) + head->head * head->size % CPU_PANEL);
     }
   }
 }
 
 /* q[T][heads][key_head] = rope(norm(x Q^T + bias)); keys the same, and values without norm and
- * rope, go to the pages or the stage. Tiles are heads: of q, then k, then v. */
+ * rope, go to the pages or the stage. Tiles are heads: of q, then k, then v. Where the three
+ * matrices have one scheme, several heads are made at once. */
 KERNEL(qkv_cache) {
   const call *c = CALL;
+  const cpu_matrix *m = c->s->matrix;
+  const bool alike = m[0].scheme == m[1].scheme && m[0].scheme == m[2].scheme;
+  const int nt = pass_tokens(c->s), np = alike ? stream_count(nt) : 1;
   operands o = operands_of(c);
   span tiles = share(c, c->s->heads + 2 * c->s->kv_heads);
+  streams run = split_panels(tiles.begin, tiles.end, np); /* of tiles, here */
   for (uint32_t begin = 0; next_tokens(c, &o, begin); begin = o.end)
-    for (uint32_t tile = tiles.begin; tile < tiles.end; tile++) {
-      head_work h = head_of_tile(c, tile);
-      if (h.part != PART_Q && begin == 0) fill_first_image(c, h.head, h.part == PART_V);
-      make_head(c, &o, &h);
+    for (uint32_t round = 0; round < run.rounds; round++) {
+      head_work h[STREAMS];
+      int count = 0;
+      for (int p = 0; p < np; p++) {
+        uint32_t tile = stream_panel(run, round, p);
+        count += tile < run.end;
+        h[p] = head_of_tile(c, tile < run.end ? tile : run.end - 1);
+        if (h[p].part != PART_Q && begin == 0 && tile < run.end)
+          fill_first_image(c, h[p].head, h[p].part == PART_V);
+      }
+      make_heads(c, &o, h, count, alike, np, nt);
     }
 }
 

@@ -25,6 +25,7 @@ typedef int32_t vi __attribute__((vector_size(64))); /* 16 integers, or masks of
 typedef uint32_t vu __attribute__((vector_size(64)));
 typedef int8_t vb __attribute__((vector_size(64))); /* 64 bytes: 4 of each of 16 rows */
 typedef int16_t vs __attribute__((vector_size(64)));
+typedef uint16_t vus __attribute__((vector_size(64)));
 typedef uint16_t vh __attribute__((vector_size(32))); /* 16 half floats, as bits */
 
 INLINE float as_float(uint32_t bits) {

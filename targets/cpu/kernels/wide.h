@@ -61,21 +61,23 @@ INLINE bool next_tokens(const call *c, operands *o, uint32_t begin) {
   return true;
 }
 
-/* The scheme in which a matrix meets the tokens. */
-INLINE uint32_t operand_scheme(const call *c, const operands *o, const cpu_matrix *m) {
-  return c->s->wide && m->scheme > STELE_BF16 ? CPU_WIDE : o->x.scheme;
+/* The rows that a matrix meets. */
+INLINE rows operand(const call *c, const operands *o, const cpu_matrix *m) {
+  rows x = o->x;
+  if (c->s->wide && m->scheme > STELE_BF16) x.scheme = CPU_WIDE;
+  return x;
 }
 
 /* The tokens of one pass: at .. at + nt of those that are ready, the last one again past the end.
  */
-INLINE void take_rows(const operands *o, uint32_t scheme, uint32_t at, const int nt,
+INLINE void take_rows(const operands *o, rows x, uint32_t at, const int nt,
                       const uint8_t **out_rows) {
   UNROLL
   for (int t = 0; t < nt; t++) {
     uint32_t i = at + (uint32_t)t < o->end ? at + (uint32_t)t : o->end - 1;
-    out_rows[t] = scheme == CPU_WIDE
-                      ? o->wide + (size_t)(i - o->begin) * cpu_wide_bytes(o->x.columns)
-                      : row_of(o->x, o->list[i]);
+    out_rows[t] = x.scheme == CPU_WIDE
+                      ? o->wide + (size_t)(i - o->begin) * cpu_wide_bytes(x.columns)
+                      : row_of(x, o->list[i]);
   }
 }
 
