@@ -26,6 +26,7 @@ typedef struct filler {
   LLVMTypeRef pointer, word, op_type;
   LLVMValueRef places, offsets, meet, hook;
   LLVMValueRef *functions; /* of each shape */
+  LLVMValueRef *befores;   /* what runs before its barrier, or NULL */
   const stele_program *program;
   const cpu_plan *plan;
 } filler;
@@ -36,24 +37,16 @@ static void add_attribute(const filler *f, LLVMValueRef function, const char *na
   LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
 }
 
-static stele_status make_function(filler *f, uint32_t index, stele_sink *sink) {
-  const cpu_shape *shape = &f->plan->shapes[index];
-  const char *kernel_name = cpu_kernel_name(shape->kind);
-  char name[64];
-  snprintf(name, sizeof name, "cpu_op_%s", kernel_name);
-  LLVMValueRef kernel = LLVMGetNamedFunction(f->module, name);
-  if (!kernel) return base_fail(sink, STELE_FAILED, "target 'cpu': no kernel '%s'", kernel_name);
-
-  snprintf(name, sizeof name, "op.%u.%s", index, kernel_name);
+/* A function of its own for one shape, the kernel inlined. */
+static LLVMValueRef make_function(const filler *f, uint32_t index, LLVMValueRef kernel,
+                                  LLVMValueRef constant, const char *name) {
   LLVMValueRef function = LLVMAddFunction(f->module, name, f->op_type);
   LLVMSetLinkage(function, LLVMInternalLinkage);
   add_attribute(f, function, "noinline", 8);
   add_attribute(f, function, "nounwind", 8);
-  snprintf(name, sizeof name, "shape.%u", index);
-  LLVMValueRef constant = artifact_llvm_bytes(f->module, name, shape, sizeof *shape, 16);
-
   LLVMPositionBuilderAtEnd(f->builder, LLVMAppendBasicBlockInContext(f->context, function, ""));
-  LLVMTypeRef frame = LLVMArrayType2(LLVMInt8TypeInContext(f->context), cpu_stack_bytes(shape));
+  LLVMTypeRef frame =
+      LLVMArrayType2(LLVMInt8TypeInContext(f->context), cpu_stack_bytes(&f->plan->shapes[index]));
   LLVMValueRef stack = LLVMBuildAlloca(f->builder, frame, "stack");
   LLVMSetAlignment(stack, 64);
   LLVMValueRef arguments[] = {constant,
@@ -65,7 +58,24 @@ static stele_status make_function(filler *f, uint32_t index, stele_sink *sink) {
                               stack};
   LLVMBuildCall2(f->builder, LLVMGlobalGetValueType(kernel), kernel, arguments, 7, "");
   LLVMBuildRetVoid(f->builder);
-  f->functions[index] = function;
+  return function;
+}
+
+static stele_status make_functions(filler *f, uint32_t index, stele_sink *sink) {
+  const cpu_shape *shape = &f->plan->shapes[index];
+  const char *kernel_name = cpu_kernel_name(shape->kind);
+  char name[64];
+  snprintf(name, sizeof name, "shape.%u", index);
+  LLVMValueRef constant = artifact_llvm_bytes(f->module, name, shape, sizeof *shape, 16);
+  snprintf(name, sizeof name, "cpu_op_%s", kernel_name);
+  LLVMValueRef kernel = LLVMGetNamedFunction(f->module, name);
+  if (!kernel) return base_fail(sink, STELE_FAILED, "target 'cpu': no kernel '%s'", kernel_name);
+  snprintf(name, sizeof name, "op.%u.%s", index, kernel_name);
+  f->functions[index] = make_function(f, index, kernel, constant, name);
+  snprintf(name, sizeof name, "cpu_op_before_%s", kernel_name);
+  LLVMValueRef before = LLVMGetNamedFunction(f->module, name);
+  snprintf(name, sizeof name, "before.%u.%s", index, kernel_name);
+  if (before) f->befores[index] = make_function(f, index, before, constant, name);
   return STELE_OK;
 }
 
@@ -119,18 +129,21 @@ static bool ends_layer(const step_filler *s, uint32_t i) {
   return s->ops[i].layer >= 0 && neighbour_layer(s, i, 1) != s->ops[i].layer;
 }
 
+static void call_function(const step_filler *s, LLVMValueRef function, LLVMValueRef place) {
+  LLVMValueRef arguments[] = {LLVMGetParam(s->function, 0), LLVMGetParam(s->function, 1),
+                              LLVMGetParam(s->function, 2), LLVMGetParam(s->function, 3), place};
+  LLVMBuildCall2(s->f->builder, s->f->op_type, function, arguments, 5, "");
+}
+
 /* Op i of the step; layer and index are those of this round of a loop. */
 static void call_op(const step_filler *s, uint32_t i, LLVMValueRef layer, LLVMValueRef index) {
   const filler *f = s->f;
-  cpu_planned planned = f->plan->ops[s->first + i];
+  uint32_t shape = f->plan->ops[s->first + i].shape;
+  LLVMValueRef place = shape == CPU_NO_OP ? NULL : place_of(f, index);
   if (begins_layer(s, i)) call_hook(s, layer, 0);
+  if (place && f->befores[shape]) call_function(s, f->befores[shape], place);
   if (s->ops[i].barrier) call_meet(s);
-  if (planned.shape != CPU_NO_OP) {
-    LLVMValueRef arguments[] = {LLVMGetParam(s->function, 0), LLVMGetParam(s->function, 1),
-                                LLVMGetParam(s->function, 2), LLVMGetParam(s->function, 3),
-                                place_of(f, index)};
-    LLVMBuildCall2(f->builder, f->op_type, f->functions[planned.shape], arguments, 5, "");
-  }
+  if (place) call_function(s, f->functions[shape], place);
   if (ends_layer(s, i)) call_hook(s, layer, 1);
 }
 
@@ -231,12 +244,14 @@ stele_status cpu_module_fill(LLVMModuleRef module, uint32_t variant, const stele
                                             plan->place_count * sizeof(cpu_place), 64),
               .offsets = make_offsets(module, plan, program->ops.count, &arena),
               .functions = base_arena_alloc(&arena, plan->shape_count + 1u, sizeof(LLVMValueRef)),
+              .befores = base_arena_alloc(&arena, plan->shape_count + 1u, sizeof(LLVMValueRef)),
               .program = program,
               .plan = plan};
   stele_status status = STELE_OK;
-  if (!f.functions || !f.offsets) status = base_fail(sink, STELE_OUT_OF_MEMORY, "out of memory");
+  if (!f.functions || !f.befores || !f.offsets)
+    status = base_fail(sink, STELE_OUT_OF_MEMORY, "out of memory");
   for (uint32_t i = 0; i < plan->shape_count && status == STELE_OK; i++)
-    status = make_function(&f, i, sink);
+    status = make_functions(&f, i, sink);
   if (status == STELE_OK)
     for (uint32_t s = 0; s < program->steps.count; s++) make_step(&f, variant, s);
   LLVMDisposeBuilder(f.builder);

@@ -24,6 +24,8 @@ typedef struct call {
   __attribute__((always_inline)) void cpu_op_##name(                                              \
       const cpu_shape *shape, const stele_env *env, const stele_step_args *args, uint32_t worker, \
       uint32_t workers, const cpu_place *place, uint8_t *stack)
+/* Runs before the barrier in front of the op: what needs nothing that other workers make. */
+#define BEFORE(name) KERNEL(before_##name)
 #define CALL &(const call){shape, env, args, place, stack, worker, workers}
 
 /* This worker's run of `total` tiles. */

@@ -47,10 +47,44 @@ INLINE void multiply_rows(const call *c, const operands *o, int slot, streams s,
   add_bias(c, slot, s, round, np, nt, y);
 }
 
-/* The panels of a run of rows; tiles begin with a panel. */
-INLINE streams row_streams(span run, const int np) {
-  return split_panels(run.begin / CPU_PANEL, (run.end + CPU_PANEL - 1) / CPU_PANEL, np);
+/* Rows that count: not those that pad a vocabulary. */
+INLINE uint32_t counted_rows(const call *c) {
+  const cpu_shape *s = c->s;
+  uint32_t rows = s->matrix[0].rows, limit = rows;
+  if (s->kind == STELE_OP_LINEAR_ARGMAX) limit = s->vocab;
+  if (s->kind == STELE_OP_LINEAR || s->kind == STELE_OP_LINEAR_ADD) limit = output(c).columns;
+  return rows < limit ? rows : limit;
 }
+
+/* This worker's part of the op: nt tokens at once and np panels of each matrix, streams as in
+ * panel.h (tiles begin with a panel). */
+typedef struct row_work {
+  span rows;
+  streams run;
+  int nt, np;
+} row_work;
+
+INLINE row_work row_work_of(const call *c) {
+  const cpu_shape *s = c->s;
+  const int nt = pass_tokens(s), all = stream_count(nt);
+  const bool pair = s->kind == STELE_OP_GATE_UP;
+  row_work w = {.nt = nt, .np = pair && all > 1 ? all / 2 : all};
+  w.rows = rows_of_tiles(s, share(c, s->tiles), counted_rows(c));
+  w.run = split_panels(w.rows.begin / CPU_PANEL, (w.rows.end + CPU_PANEL - 1) / CPU_PANEL, w.np);
+  if (pair) w.run.rounds += w.run.rounds % 2; /* streams begin with a block of 32 */
+  return w;
+}
+
+INLINE void ask_rows_early(const call *c) {
+  const row_work w = row_work_of(c);
+  if (w.nt > 2) return;
+  ask_panels_early(&c->s->matrix[0], weight(c, STELE_W_A), w.run, w.np);
+  if (c->s->kind == STELE_OP_GATE_UP)
+    ask_panels_early(&c->s->matrix[1], weight(c, STELE_W_B), w.run, w.np);
+}
+BEFORE(linear) { ask_rows_early(CALL); }
+BEFORE(linear_argmax) { ask_rows_early(CALL); }
+BEFORE(gate_up) { ask_rows_early(CALL); }
 
 /* out[T][rows] = x W^T + bias (+ residual[T][rows]) */
 KERNEL(linear) {
@@ -58,21 +92,20 @@ KERNEL(linear) {
   const cpu_shape *s = c->s;
   operands o = operands_of(c);
   rows out = output(c), residual = input_like_output(c, 1);
-  const uint32_t m_rows = s->matrix[0].rows, limit = m_rows < out.columns ? m_rows : out.columns;
-  const int nt = pass_tokens(s), np = stream_count(nt);
-  streams run = row_streams(rows_of_tiles(s, share(c, s->tiles), limit), np);
+  const row_work w = row_work_of(c);
+  const uint32_t limit = counted_rows(c);
   for (uint32_t begin = 0; next_tokens(c, &o, begin); begin = o.end)
-    for (uint32_t round = 0; round < run.rounds; round++)
-      for (uint32_t at = begin; at < o.end; at += (uint32_t)nt) {
+    for (uint32_t round = 0; round < w.run.rounds; round++)
+      for (uint32_t at = begin; at < o.end; at += (uint32_t)w.nt) {
         vf y[STREAMS * CPU_MAX_TOKENS];
-        multiply_rows(c, &o, 0, run, round, at, np, nt, y);
-        for (int p = 0; p < np; p++) {
-          uint32_t panel = stream_panel(run, round, p), row = panel * CPU_PANEL;
-          if (panel >= run.end) break;
-          for (int t = 0; t < nt; t++) {
+        multiply_rows(c, &o, 0, w.run, round, at, w.np, w.nt, y);
+        for (int p = 0; p < w.np; p++) {
+          uint32_t panel = stream_panel(w.run, round, p), row = panel * CPU_PANEL;
+          if (panel >= w.run.end) break;
+          for (int t = 0; t < w.nt; t++) {
             if (at + (uint32_t)t >= o.end) break;
             uint32_t token = o.list[at + (uint32_t)t];
-            vf v = y[p * nt + t];
+            vf v = y[p * w.nt + t];
             if (s->kind == STELE_OP_LINEAR_ADD)
               v = v + load_rows(row_f(residual, token), row, limit);
             store_rows(row_f(out, token), v, row, limit);
@@ -133,23 +166,20 @@ KERNEL(linear_argmax) {
   const call *c = CALL;
   const cpu_shape *s = c->s;
   operands o = operands_of(c);
-  const uint32_t m_rows = s->matrix[0].rows;
-  const uint32_t limit = m_rows < s->vocab ? m_rows : s->vocab; /* the others never win */
-  const int nt = pass_tokens(s), np = stream_count(nt);
-  span tiles = share(c, s->tiles);
-  streams run = row_streams(rows_of_tiles(s, tiles, limit), np);
-  clear_tiles(c, o.list, o.count, tiles);
+  const row_work w = row_work_of(c);
+  const uint32_t limit = counted_rows(c);
+  clear_tiles(c, o.list, o.count, share(c, s->tiles));
   for (uint32_t begin = 0; next_tokens(c, &o, begin); begin = o.end)
-    for (uint32_t round = 0; round < run.rounds; round++)
-      for (uint32_t at = begin; at < o.end; at += (uint32_t)nt) {
+    for (uint32_t round = 0; round < w.run.rounds; round++)
+      for (uint32_t at = begin; at < o.end; at += (uint32_t)w.nt) {
         vf y[STREAMS * CPU_MAX_TOKENS];
-        multiply_rows(c, &o, 0, run, round, at, np, nt, y);
-        for (int p = 0; p < np; p++) {
-          uint32_t panel = stream_panel(run, round, p), row = panel * CPU_PANEL;
-          if (panel >= run.end) break;
-          for (int t = 0; t < nt; t++) {
+        multiply_rows(c, &o, 0, w.run, round, at, w.np, w.nt, y);
+        for (int p = 0; p < w.np; p++) {
+          uint32_t panel = stream_panel(w.run, round, p), row = panel * CPU_PANEL;
+          if (panel >= w.run.end) break;
+          for (int t = 0; t < w.nt; t++) {
             if (at + (uint32_t)t >= o.end) break;
-            improve(best_of(c, row / s->tile_rows, o.list[at + (uint32_t)t]), y[p * nt + t], row,
+            improve(best_of(c, row / s->tile_rows, o.list[at + (uint32_t)t]), y[p * w.nt + t], row,
                     limit);
           }
         }
@@ -200,27 +230,24 @@ KERNEL(gate_up) {
   const call *c = CALL;
   const cpu_shape *s = c->s;
   operands o = operands_of(c);
-  span range = rows_of_tiles(s, share(c, s->tiles), s->matrix[0].rows);
-  const int nt = pass_tokens(s), np = stream_count(nt) > 1 ? stream_count(nt) / 2 : 1;
-  streams run = row_streams(range, np);
-  run.rounds += run.rounds % 2; /* streams begin with a block */
+  const row_work w = row_work_of(c);
   for (uint32_t begin = 0; next_tokens(c, &o, begin); begin = o.end)
-    for (uint32_t round = 0; round < run.rounds; round += 2)
-      for (uint32_t at = begin; at < o.end; at += (uint32_t)nt) {
+    for (uint32_t round = 0; round < w.run.rounds; round += 2)
+      for (uint32_t at = begin; at < o.end; at += (uint32_t)w.nt) {
         vf y[2][STREAMS * CPU_MAX_TOKENS];
         for (uint32_t half = 0; half < 2; half++) {
           vf up[STREAMS * CPU_MAX_TOKENS];
-          gates_and_ups(c, &o, run, round + half, at, np, nt, y[half], up);
-          for (int i = 0; i < np * nt; i++)
+          gates_and_ups(c, &o, w.run, round + half, at, w.np, w.nt, y[half], up);
+          for (int i = 0; i < w.np * w.nt; i++)
             y[half][i] = function_lanes(s->function, y[half][i]) * up[i];
         }
-        for (int p = 0; p < np; p++) {
-          uint32_t panel = stream_panel(run, round, p);
-          if (panel >= run.end) break;
-          for (int t = 0; t < nt; t++) {
+        for (int p = 0; p < w.np; p++) {
+          uint32_t panel = stream_panel(w.run, round, p);
+          if (panel >= w.run.end) break;
+          for (int t = 0; t < w.nt; t++) {
             if (at + (uint32_t)t >= o.end) break;
-            store_pair(c, o.list[at + (uint32_t)t], panel * CPU_PANEL, range.end, y[0][p * nt + t],
-                       y[1][p * nt + t]);
+            store_pair(c, o.list[at + (uint32_t)t], panel * CPU_PANEL, w.rows.end,
+                       y[0][p * w.nt + t], y[1][p * w.nt + t]);
           }
         }
       }

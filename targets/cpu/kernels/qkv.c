@@ -124,11 +124,17 @@ INLINE void multiply_heads(const call *c, const operands *o, const head_work *h,
   }
 }
 
+/* Whether several heads can be made at once: where the three matrices have one scheme. */
+INLINE bool are_alike(const cpu_matrix *m) {
+  return m[0].scheme == m[1].scheme && m[0].scheme == m[2].scheme;
+}
+
 /* np tiles for all tokens that are ready; of those, `count` are this worker's. */
 INLINE void make_heads(const call *c, const operands *o, const head_work *h, int count,
-                       const bool alike, const int np, const int nt) {
+                       const int np, const int nt) {
   const cpu_shape *s = c->s;
   const cpu_matrix *m = s->matrix;
+  const bool alike = are_alike(m);
   float *y = (float *)(void *)(c->stack + cpu_stack_extra(s));
   for (uint32_t at = o->begin; at < o->end; at += (uint32_t)nt) {
     if (alike || h->part == PART_Q)
@@ -147,17 +153,33 @@ INLINE void make_heads(const call *c, const operands *o, const head_work *h, int
   }
 }
 
+INLINE int heads_at_once(const cpu_shape *s) {
+  return are_alike(s->matrix) ? stream_count(pass_tokens(s)) : 1;
+}
+/* This worker's tiles, which are heads: of q, then k, then v. Streams as in panel.h, of tiles. */
+INLINE streams head_streams(const call *c) {
+  span tiles = share(c, c->s->heads + 2 * c->s->kv_heads);
+  return split_panels(tiles.begin, tiles.end, heads_at_once(c->s));
+}
+
+BEFORE(qkv_cache) {
+  const call *c = CALL;
+  const streams run = head_streams(c);
+  if (pass_tokens(c->s) > 2) return;
+  for (int p = 0; p < heads_at_once(c->s) && stream_panel(run, 0, p) < run.end; p++) {
+    head_work h = head_of_tile(c, stream_panel(run, 0, p));
+    const cpu_matrix *m = &c->s->matrix[h.part];
+    ask_early(h.w + head_panel(&h) * panel_bytes(m->scheme, m->columns));
+  }
+}
+
 /* q[T][heads][key_head] = rope(norm(x Q^T + bias)); keys the same, and values without norm and
- * rope, go to the pages or the stage. Tiles are heads: of q, then k, then v. Where the three
- * matrices have one scheme, several heads are made at once. */
+ * rope, go to the pages or the stage. */
 KERNEL(qkv_cache) {
   const call *c = CALL;
-  const cpu_matrix *m = c->s->matrix;
-  const bool alike = m[0].scheme == m[1].scheme && m[0].scheme == m[2].scheme;
-  const int nt = pass_tokens(c->s), np = alike ? stream_count(nt) : 1;
+  const int nt = pass_tokens(c->s), np = heads_at_once(c->s);
+  const streams run = head_streams(c);
   operands o = operands_of(c);
-  span tiles = share(c, c->s->heads + 2 * c->s->kv_heads);
-  streams run = split_panels(tiles.begin, tiles.end, np); /* of tiles, here */
   for (uint32_t begin = 0; next_tokens(c, &o, begin); begin = o.end)
     for (uint32_t round = 0; round < run.rounds; round++) {
       head_work h[STREAMS];
@@ -169,7 +191,7 @@ KERNEL(qkv_cache) {
         if (h[p].part != PART_Q && begin == 0 && tile < run.end)
           fill_first_image(c, h[p].head, h[p].part == PART_V);
       }
-      make_heads(c, &o, h, count, alike, np, nt);
+      make_heads(c, &o, h, count, np, nt);
     }
 }
 
