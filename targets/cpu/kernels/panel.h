@@ -212,6 +212,7 @@ INLINE void integer_block(uint32_t scheme, bool wide, uint32_t columns, uint32_t
   } else {
     for (int g = 0; g < pieces; g++) piece(scheme, wide, w, q, g, nt, &sums);
   }
+  if (stream_count(nt) > 1) prefetch(w + pieces * 64 + PREFETCH_AHEAD);
   vf d = from_f16(load_h(w + pieces * 64));
   vf m = scheme == STELE_Q4_1 ? from_f16(load_h(w + pieces * 64 + 32)) : d * -8.0f;
   UNROLL
