@@ -58,7 +58,7 @@ static stele_status schedule(pass_step *step, void *data) {
       e.now++;
     }
     first = false;
-    if (kind == STELE_OP_LINEAR_ARGMAX) e.now++;
+    if (stele_op_meets_inside(kind)) e.now++;
     e.done[i] = e.now;
   }
   return STELE_OK;

@@ -1,6 +1,7 @@
 /* From a program, objects and weights to the artefact's file:
  *
  *   describe.c  what the artefact says of itself, as a stele_artifact in memory
+ *   phases.c    what its steps consist of
  *   meta.c      that as an object with constant data and the query function
  *   link.c      objects to one shared object, in memory, by ld.lld
  *   rope.c      rows of the rope tables
@@ -35,6 +36,10 @@ typedef struct artifact_source {
  * fingerprint. What out_artifact points to is the arena's or the source's. */
 stele_status artifact_describe(const artifact_source *source, base_arena *arena, stele_sink *sink,
                                stele_artifact *out_artifact) STELE_MUST_USE;
+
+/* Fills in step_phases and op_names; false when there is no memory. */
+bool artifact_phases(const stele_program *program, base_arena *arena,
+                     stele_artifact *out) STELE_MUST_USE;
 
 /* Emits the constant data of an artefact and stele_artifact_query as an object for a triple.
  * steps[i].run is not read: entry i of variant v refers to the hidden symbol stele_step_v_i. The

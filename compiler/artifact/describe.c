@@ -224,6 +224,7 @@ stele_status artifact_describe(const artifact_source *source, base_arena *arena,
       .max_workers = program->max_workers,
   };
   BASE_TRY(add_variants(&d, &artifact));
+  if (!artifact_phases(program, arena, &artifact)) return no_memory(&d);
   BASE_TRY(add_weights(&d, &artifact));
   BASE_TRY(add_ropes(&d, &artifact));
   BASE_TRY(add_texts(&d, &artifact));

@@ -120,6 +120,17 @@ static LLVMValueRef step_element(meta *m, const void *data, uint32_t i) {
                    u64(m, s->bytes_per_call));
 }
 
+/* Rows of numbers alone, in the layout of C. */
+static LLVMValueRef phases_element(meta *m, const void *data, uint32_t i) {
+  const stele_step_phases *p = (const stele_step_phases *)data + i;
+  return STRUCTURE(m, bytes(m, p->ops, (size_t)p->op_count * sizeof *p->ops, 8),
+                   u32(m, p->op_count), u32(m, p->phase_count));
+}
+
+static LLVMValueRef name_element(meta *m, const void *data, uint32_t i) {
+  return string(m, ((const char *const *)data)[i]);
+}
+
 static LLVMValueRef variant_element(meta *m, const void *data, uint32_t i) {
   const stele_variant *v = (const stele_variant *)data + i;
   m->variant = i;
@@ -144,7 +155,10 @@ static LLVMValueRef artifact_struct(meta *m, const stele_artifact *a) {
       u64(m, a->weights_bytes), string(m, a->weights_file),
       bytes(m, a->tokenizer, a->tokenizer_bytes, 16), u64(m, a->tokenizer_bytes),
       string(m, a->chat_template), string(m, a->generation_defaults),
-      words(m, a->stop_ids, a->stop_count), u32(m, a->stop_count), string(m, a->stop_source));
+      words(m, a->stop_ids, a->stop_count), u32(m, a->stop_count), string(m, a->stop_source),
+      table(m, a->step_phases, a->step_phases_count, phases_element),
+      table(m, a->op_names, a->op_name_count, name_element), u32(m, a->step_phases_count),
+      u32(m, a->op_name_count));
 }
 
 /* const stele_artifact *stele_artifact_query(uint32_t abi) { return abi == ABI ? &artifact : 0; }

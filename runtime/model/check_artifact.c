@@ -2,6 +2,7 @@
  * once its hash is right, but a writer's mistake should end in a message, not in a session that
  * reads beyond a table. */
 #include <inttypes.h>
+#include <stddef.h>
 
 #include "model/model.h"
 
@@ -99,6 +100,47 @@ static stele_status check_variants(const check *c) {
   return STELE_OK;
 }
 
+static stele_status check_phase_op(const check *c, const stele_step_phases *p, uint32_t i) {
+  const stele_artifact *a = c->a;
+  const stele_phase_op *op = &p->ops[i];
+  uint32_t before = i ? p->ops[i - 1].phase : 0;
+  if (op->name >= a->op_name_count) return bad(c, "name of an op out of range", op->name);
+  if (i ? op->phase < before || op->phase - before > 1 : op->phase != 0)
+    return bad(c, "phases of a step out of order", op->phase);
+  if (op->layer < -1 || op->layer >= (int64_t)a->layers)
+    return bad(c, "layer of an op out of range", i);
+  if (op->group < -1 || op->group >= (int64_t)a->group_count)
+    return bad(c, "layer group of an op out of range", i);
+  for (int w = 0; w < 3; w++)
+    if (op->weight[w] < -1 || op->weight[w] >= (int64_t)a->weight_count)
+      return bad(c, "weight of an op out of range", i);
+  return STELE_OK;
+}
+
+static stele_status check_step_phases(const check *c, const stele_step_phases *p) {
+  if (p->op_count > MAX_ITEMS || (p->op_count && !p->ops))
+    return bad(c, "ops of a step are missing", p->op_count);
+  for (uint32_t i = 0; i < p->op_count; i++) BASE_TRY(check_phase_op(c, p, i));
+  uint32_t phases = p->op_count ? p->ops[p->op_count - 1].phase + 1 : 0;
+  return p->phase_count == phases ? STELE_OK
+                                  : bad(c, "phases of a step miscounted", p->phase_count);
+}
+
+/* Artefacts of before have none. */
+static stele_status check_phases(const check *c) {
+  const stele_artifact *a = c->a;
+  if (!model_has_phases(a)) return STELE_OK;
+  if (a->op_name_count > MAX_ITEMS || (a->op_name_count && !a->op_names))
+    return bad(c, "names of ops are missing", a->op_name_count);
+  for (uint32_t i = 0; i < a->op_name_count; i++)
+    if (!a->op_names[i]) return bad(c, "names of ops are missing", i);
+  if (a->step_phases_count > MAX_ITEMS || (a->step_phases_count && !a->step_phases))
+    return bad(c, "phases of steps are missing", a->step_phases_count);
+  for (uint32_t i = 0; i < a->step_phases_count; i++)
+    BASE_TRY(check_step_phases(c, &a->step_phases[i]));
+  return STELE_OK;
+}
+
 static stele_status check_ropes(const check *c) {
   const stele_artifact *a = c->a;
   if (a->rope_count > MAX_ITEMS || (a->rope_count && !a->ropes))
@@ -131,6 +173,11 @@ static stele_status check_weights(const check *c, const stele_trailer *t) {
   return STELE_OK;
 }
 
+bool model_has_phases(const stele_artifact *artifact) {
+  return artifact->struct_bytes >=
+         offsetof(stele_artifact, op_name_count) + sizeof artifact->op_name_count;
+}
+
 stele_status model_check_artifact(const stele_artifact *artifact, const stele_trailer *trailer,
                                   const char *name, stele_sink *sink) {
   const check c = {artifact, name, sink};
@@ -139,13 +186,14 @@ stele_status model_check_artifact(const stele_artifact *artifact, const stele_tr
                      "'%s' follows version %" PRIu32
                      " of the artefact format, this library reads version %u: compile it again",
                      name, artifact->abi, STELE_ARTIFACT_ABI);
-  if (artifact->struct_bytes < sizeof *artifact)
+  if (artifact->struct_bytes < offsetof(stele_artifact, step_phases))
     return bad(&c, "its description is too short", artifact->struct_bytes);
   BASE_TRY(check_dimensions(&c));
   BASE_TRY(check_groups(&c));
   BASE_TRY(check_variants(&c));
   BASE_TRY(check_ropes(&c));
   BASE_TRY(check_weights(&c, trailer));
+  BASE_TRY(check_phases(&c));
   if (artifact->tokenizer_bytes && !artifact->tokenizer)
     return bad(&c, "its tokenizer is missing", artifact->tokenizer_bytes);
   if (artifact->stop_count > MAX_ITEMS || (artifact->stop_count && !artifact->stop_ids))

@@ -32,6 +32,9 @@ stele_status model_check_file(const uint8_t *data, size_t size, const char *name
 stele_status model_check_artifact(const stele_artifact *artifact, const stele_trailer *trailer,
                                   const char *name, stele_sink *sink) STELE_MUST_USE;
 
+/* Whether the artefact was written when steps had phases. */
+bool model_has_phases(const stele_artifact *artifact);
+
 /* Asks the system for the features among bits that a process must ask for (AMX); false when it
  * refuses. */
 bool model_enable_features(uint64_t bits);

@@ -176,6 +176,14 @@ const stele_artifact *stele_model_artifact(const stele_model *model) { return mo
 
 const stele_variant *stele_model_variant(const stele_model *model) { return model->variant; }
 
+const stele_step_phases *stele_model_phases(const stele_model *model, const stele_step *step) {
+  const stele_artifact *a = model->artifact;
+  for (uint32_t i = 0; i < model->variant->step_count; i++)
+    if (step == &model->variant->steps[i] && model_has_phases(a) && i < a->step_phases_count)
+      return &a->step_phases[i];
+  return NULL;
+}
+
 const uint8_t *stele_model_weights(const stele_model *model, uint64_t *out_bytes) {
   if (out_bytes) *out_bytes = model->artifact->weights_bytes;
   return model->weights;

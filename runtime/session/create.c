@@ -107,7 +107,7 @@ static void set_constants(stele_session *s) {
                        .weights = s->model->weights,
                        .workspace = s->workspace,
                        .layer_pages = s->cache.layer_pages,
-                       .barrier = device_host_barrier,
+                       .barrier = s->threads > 1 ? device_host_barrier : NULL,
                        .barrier_data = s->host};
   s->args = (stele_step_args){.struct_bytes = sizeof s->args,
                               .ids = s->ids,
@@ -169,6 +169,7 @@ static void release_arrays(stele_session *s) {
 void stele_session_destroy(stele_session *session) {
   if (!session) return;
   device_host_destroy(session->host);
+  session_profile_end(session);
   cache_deinit(&session->cache, &session->allocator);
   base_pages_release(session->workspace, (size_t)session->artifact->workspace_bytes);
   base_pages_release(session->hidden, session->hidden_bytes);

@@ -126,7 +126,10 @@ void session_run(stele_session *session, const stele_step *step, const uint32_t 
     memset(session->positions + (size_t)i * step->width, 0,
            step->width * sizeof *session->positions);
   }
-  device_host_run(session->host, step->run, &session->env, &session->args);
+  if (session->profile)
+    session_profile_run(session, step);
+  else
+    device_host_run(session->host, step->run, &session->env, &session->args);
   for (uint32_t i = 0; i < count; i++)
     session->lane[lanes[i]].filled += (uint32_t)session->valid[i];
 }

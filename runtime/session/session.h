@@ -28,6 +28,9 @@ typedef struct session_lane {
   uint32_t first;  /* first slot that may be seen; slots before it are padding */
 } session_lane;
 
+/* Notes of when workers meet (profile.c). */
+typedef struct session_profile session_profile;
+
 struct stele_session {
   const stele_model *model;
   const stele_artifact *artifact;
@@ -38,6 +41,7 @@ struct stele_session {
   session_lane *lane; /* [lanes] */
   cache cache;
   device_host *host;
+  session_profile *profile; /* NULL: steps are not reported */
   stele_env env;
   uint8_t *workspace;
 
@@ -71,6 +75,9 @@ stele_status session_make_room(stele_session *session, uint32_t lane, uint32_t c
  * the whole feed is done, which some ropes depend on. */
 void session_set_row(stele_session *session, const stele_step *step, uint32_t row, uint32_t lane,
                      const int32_t *ids, uint32_t count, uint32_t length);
+/* Runs the step whose arguments are set and reports it; ends a profile, if there is one. */
+void session_profile_run(stele_session *session, const stele_step *step);
+void session_profile_end(stele_session *session);
 /* Runs a step for lanes[0 .. count), whose rows were set; rows behind them are empty. Lanes have
  * grown when it returns. */
 void session_run(stele_session *session, const stele_step *step, const uint32_t *lanes,

@@ -96,16 +96,15 @@ static LLVMValueRef word_of(const filler *f, uint32_t value) {
 
 static void call_hook(const step_filler *s, LLVMValueRef layer, uint32_t end) {
   const filler *f = s->f;
-  LLVMValueRef arguments[] = {LLVMGetParam(s->function, 0), LLVMGetParam(s->function, 2),
-                              LLVMGetParam(s->function, 3), layer, word_of(f, end)};
-  LLVMBuildCall2(f->builder, LLVMGlobalGetValueType(f->hook), f->hook, arguments, 5, "");
+  LLVMValueRef arguments[] = {LLVMGetParam(s->function, 0), LLVMGetParam(s->function, 2), layer,
+                              word_of(f, end)};
+  LLVMBuildCall2(f->builder, LLVMGlobalGetValueType(f->hook), f->hook, arguments, 4, "");
 }
 
 static void call_meet(const step_filler *s) {
   const filler *f = s->f;
-  LLVMValueRef arguments[] = {LLVMGetParam(s->function, 0), LLVMGetParam(s->function, 2),
-                              LLVMGetParam(s->function, 3)};
-  LLVMBuildCall2(f->builder, LLVMGlobalGetValueType(f->meet), f->meet, arguments, 3, "");
+  LLVMValueRef arguments[] = {LLVMGetParam(s->function, 0), LLVMGetParam(s->function, 2)};
+  LLVMBuildCall2(f->builder, LLVMGlobalGetValueType(f->meet), f->meet, arguments, 2, "");
 }
 
 /* The place of op number `index` of the program: places + offsets[index]. */

@@ -34,7 +34,7 @@ static const ref_op_function op_functions[STELE_OP_COUNT] = {
 };
 
 static void meet(const ref_run *run) {
-  if (run->workers > 1) run->env->barrier(run->env->barrier_data, run->worker);
+  if (run->env->barrier) run->env->barrier(run->env->barrier_data, run->worker);
 }
 
 /* The hook moves a layer's pages about, so nobody may be at work on them when it is called. */

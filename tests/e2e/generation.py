@@ -190,6 +190,26 @@ def check_inspect(world):
     world.checks.that("capacity" in world.stele.good("inspect", world.cpu).stdout, "for people")
 
 
+def check_profiles(world):
+    """Every target meets as its table of phases says, however many workers there are."""
+    for target in ("cpu", "ref", "null"):
+        for options in ((), ("--skip-pass", "schedule"), ("--lanes", 2)):
+            artefact = world.compile("profiled", "--target", target, *options)
+            step = world.stele.json("inspect", artefact)["steps"][0]
+            for threads in (1, 3):
+                shown = world.stele.json("bench", artefact, "--profile", "-p", 20, "-n", 4, "-d", 8,
+                                         "-r", 1, "-t", threads)["profiles"]
+                world.checks.equal([p["test"] for p in shown], ["pp20", "tg4"], f"{target} profiles")
+                for p in shown:
+                    label = f"profile {p['test']} {target} {options} {threads} threads"
+                    calls = sum(row["calls"] for row in p["lines"])
+                    world.checks.equal(p["meetings"], calls - 1, f"{label}: meetings")
+                    world.checks.that(p["bytes"] > 0 and p["us"] > 0, f"{label}: sums")
+                world.checks.that(any("gate_proj" in row["ops"] or "gate_up" in row["ops"]
+                                      for row in shown[1]["lines"]), f"{target}: names of weights")
+            world.checks.that(step["phases"] > 1, f"{target}: phases of a step")
+
+
 def check_bench(world):
     done = world.stele.json("bench", world.cpu, "-p", 20, "-n", 10, "-d", 8, "-t", 2, "-r", 3)
     world.checks.equal([r["test"] for r in done["results"]], ["pp20", "tg10"], "tests")
@@ -200,6 +220,7 @@ def check_bench(world):
         world.checks.that(result["spread"] >= 0, f"{result['test']} spread")
     shown = world.stele.good("bench", world.cpu, "-r", 1).stdout
     world.checks.that("pp64" in shown and "tg64" in shown, f"defaults that fit: {shown!r}")
+    check_profiles(world)
     done = world.stele.call("bench", world.cpu, "-p", 65)
     world.checks.that(done.returncode == 1 and "--max-cache-len" in done.stderr, f"{done.stderr!r}")
 

@@ -45,6 +45,18 @@ def check_others(checks, stele, artefact, folder):
     checks.that("layer_groups" in stele.good("inspect", artefact).stdout, "inspect for people")
     results = stele.json("bench", artefact, "-r", 1)["results"]
     checks.equal([r["test"] for r in results], ["pp64", "tg64"], "bench")
+    for threads in (1, 3):
+        shown = stele.json("bench", artefact, "-r", 2, "-p", 20, "-n", 10, "-t", threads, "--profile")
+        for p, name, calls in zip(shown["profiles"], ("pp20", "tg10"), (2, 1)):
+            rows = {row["ops"]: row for row in p["lines"]}
+            checks.equal((p["test"], p["threads"]), (name, threads), "profile")
+            checks.that({"store table", "hash", "output", "best"} >= rows.keys(), f"rows {rows}")
+            checks.equal(rows["hash"]["calls"], calls, f"{name}: calls")
+            checks.equal([len(row["wait_us"]) for row in rows.values()], [threads] * len(rows),
+                         f"{name}: a wait for each worker")
+            checks.that(0.99 < sum(row["share"] for row in rows.values()) < 1.01, f"{name}: shares")
+    checks.that("store table" in stele.good("bench", artefact, "--profile", "-r", 1).stdout,
+                "a profile for people")
     done = stele.good("doctor", artefact, "--json")
     checks.that(json.loads(done.stdout)["artefact"]["intact"], "doctor")
 

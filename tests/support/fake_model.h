@@ -31,6 +31,12 @@ enum fake_lie {
   FAKE_LIE_VOCAB,
   FAKE_LIE_WEIGHT_RANGE,
   FAKE_LIE_ROPE,
+  FAKE_LIE_PHASE_NAME,
+  FAKE_LIE_PHASE_ORDER,
+  FAKE_LIE_PHASE_COUNT,
+  FAKE_LIE_PHASE_LAYER,
+  FAKE_LIE_PHASE_GROUP,
+  FAKE_LIE_PHASE_WEIGHT,
   FAKE_LIE_COUNT
 };
 
@@ -50,6 +56,7 @@ typedef struct fake_config {
   uint64_t weights_bytes;
   char weights_file[64]; /* "": inside */
   uint32_t lie;
+  uint32_t old; /* not 0: written before steps had phases */
 } fake_config;
 
 /* Patched in where text is tested. */

@@ -125,7 +125,7 @@ static void reduce_best(const call *c, uint32_t lane, uint32_t hash, bool good) 
 }
 
 static void meet(const call *c) {
-  if (c->workers > 1) c->env->barrier(c->env->barrier_data, c->worker);
+  if (c->env->barrier) c->env->barrier(c->env->barrier_data, c->worker);
 }
 
 static void write_outputs(const call *c, bool good) {
@@ -211,7 +211,16 @@ static const stele_step all_steps[] = {STEPS(ROW)};
 
 /* ---- what it says of itself -------------------------------------------------------------- */
 
+/* Steps with other outputs than a token end with their third phase. */
+static const char *const op_names[] = {"store", "hash", "output", "best"};
+static stele_phase_op phase_ops[] = {
+    {.name = 0, .phase = 0, .layer = 1, .group = -1, .weight = {0, -1, -1}, .weight_bytes = 4},
+    {.name = 1, .phase = 1, .layer = 2, .group = 0, .weight = {-1, -1, -1}},
+    {.name = 2, .phase = 2, .layer = -1, .group = -1, .weight = {-1, -1, -1}},
+    {.name = 3, .phase = 3, .layer = -1, .group = -1, .weight = {-1, -1, -1}}};
+
 static stele_step steps[ALL_STEPS];
+static stele_step_phases step_phases[ALL_STEPS];
 static stele_variant variants[2];
 static stele_weight weight = {.name = "table"};
 static stele_rope rope;
@@ -225,6 +234,8 @@ static uint32_t choose_steps(void) {
     const stele_step *s = &all_steps[i];
     bool wanted = s->lanes <= config.max_lanes && (config.outputs >> s->output & 1);
     if (s->kind == STELE_STEP_PREFILL) wanted = wanted && s->width == config.prefill_width;
+    uint32_t phases = s->output == STELE_OUTPUT_TOKEN ? 4 : 3;
+    if (wanted) step_phases[n] = (stele_step_phases){phase_ops, phases, phases};
     if (wanted) steps[n++] = *s;
   }
   return n;
@@ -287,6 +298,24 @@ static void tell_lie(void) {
     case FAKE_LIE_ROPE:
       rope.rule = 77;
       break;
+    case FAKE_LIE_PHASE_NAME:
+      phase_ops[1].name = 4;
+      break;
+    case FAKE_LIE_PHASE_ORDER:
+      phase_ops[1].phase = 2;
+      break;
+    case FAKE_LIE_PHASE_COUNT:
+      step_phases[0].phase_count++;
+      break;
+    case FAKE_LIE_PHASE_LAYER:
+      phase_ops[2].layer = FAKE_LAYERS;
+      break;
+    case FAKE_LIE_PHASE_GROUP:
+      phase_ops[1].group = FAKE_GROUPS;
+      break;
+    case FAKE_LIE_PHASE_WEIGHT:
+      phase_ops[2].weight[2] = -2;
+      break;
     default:
       break;
   }
@@ -339,7 +368,12 @@ __attribute__((constructor)) static void describe(void) {
                               .weights_file = config.weights_file[0] ? config.weights_file : NULL,
                               .stop_ids = config.stop_ids,
                               .stop_count = config.stop_count,
-                              .stop_source = "tests"};
+                              .stop_source = "tests",
+                              .step_phases = step_phases,
+                              .op_names = op_names,
+                              .step_phases_count = variants[0].step_count,
+                              .op_name_count = 4};
+  if (config.old) artifact.struct_bytes = offsetof(stele_artifact, step_phases);
   artifact.tokenizer_bytes = patched_tokenizer.bytes;
   if (patched_tokenizer.bytes)
     artifact.tokenizer = (const uint8_t *)(uintptr_t)patched_tokenizer.data;

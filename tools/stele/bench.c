@@ -4,14 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
+#include "bench.h"
 
 enum { MAX_REPETITIONS = 1000, NOT_GIVEN = UINT32_MAX, DEFAULT_PROMPT = 512, DEFAULT_TOKENS = 128 };
-
-typedef struct bench_arguments {
-  uint32_t prompt, tokens, depth, threads, repetitions, cache;
-  bool json;
-} bench_arguments;
 
 static const cli_option options[] = {
     {CLI_COUNT, 'p', "n-prompt", "N", offsetof(bench_arguments, prompt), 0, INT32_MAX, NULL,
@@ -23,20 +18,11 @@ static const cli_option options[] = {
     {CLI_COUNT, 'r', "repetitions", "N", offsetof(bench_arguments, repetitions), 1, MAX_REPETITIONS,
      NULL, "repetitions of each test [5]"},
     CLI_SESSION_OPTIONS(bench_arguments),
+    {CLI_FLAG, 0, "profile", NULL, offsetof(bench_arguments, profile), 0, 0, NULL,
+     "show where the time of a decode step goes; with -p, of a prompt"},
     {CLI_FLAG, 0, "json", NULL, offsetof(bench_arguments, json), 0, 0, NULL, "print JSON"},
     {0},
 };
-
-typedef struct bench_state {
-  const cli_command *self;
-  const bench_arguments *arguments;
-  const stele_model *model;
-  stele_session *session;
-  int32_t *ids; /* what is fed: any valid ids will do */
-  uint32_t capacity;
-  uint64_t read_bytes; /* weights that one decode step reads */
-  double read_bytes_per_second;
-} bench_state;
 
 typedef struct bench_result {
   char name[24];
@@ -47,7 +33,7 @@ typedef struct bench_result {
 typedef stele_status (*bench_test)(bench_state *state, uint32_t count, stele_sink *sink,
                                    double *out_seconds);
 
-static stele_status fill(bench_state *state, stele_sink *sink) {
+stele_status bench_fill(bench_state *state, stele_sink *sink) {
   stele_session_reset(state->session, 0);
   uint32_t depth = state->arguments->depth;
   if (!depth) return STELE_OK;
@@ -56,7 +42,7 @@ static stele_status fill(bench_state *state, stele_sink *sink) {
 
 static stele_status test_prefill(bench_state *state, uint32_t count, stele_sink *sink,
                                  double *out_seconds) {
-  BASE_TRY(fill(state, sink));
+  BASE_TRY(bench_fill(state, sink));
   int32_t token;
   double start = cli_seconds();
   BASE_TRY(
@@ -67,7 +53,7 @@ static stele_status test_prefill(bench_state *state, uint32_t count, stele_sink 
 
 static stele_status test_decode(bench_state *state, uint32_t count, stele_sink *sink,
                                 double *out_seconds) {
-  BASE_TRY(fill(state, sink));
+  BASE_TRY(bench_fill(state, sink));
   static const uint32_t lane = 0;
   int32_t token = state->ids[0];
   double start = cli_seconds();
@@ -85,6 +71,13 @@ static int compare(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+double bench_median(double *values, size_t count) {
+  if (!count) return 0;
+  qsort(values, count, sizeof *values, compare);
+  size_t middle = count / 2;
+  return count % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
 static int measure(bench_state *state, bench_test test, uint32_t count, bench_result *result) {
   double rates[MAX_REPETITIONS];
   uint32_t repetitions = state->arguments->repetitions;
@@ -96,9 +89,7 @@ static int measure(bench_state *state, bench_test test, uint32_t count, bench_re
     rates[i] = count / seconds;
   }
   if (status != STELE_OK) return cli_status(state->self, status, &sink);
-  qsort(rates, repetitions, sizeof rates[0], compare);
-  uint32_t middle = repetitions / 2;
-  result->median = repetitions % 2 ? rates[middle] : (rates[middle - 1] + rates[middle]) / 2;
+  result->median = bench_median(rates, repetitions);
   result->spread = (rates[repetitions - 1] - rates[0]) / 2;
   return CLI_OK;
 }
@@ -184,13 +175,22 @@ static int choose_count(const bench_state *state, const char *option, uint32_t g
   return CLI_OK;
 }
 
+/* A profile is of what was asked for, else of decoding. */
+static int choose_counts(const bench_state *state, uint32_t *out_prompt, uint32_t *out_tokens) {
+  const bench_arguments *a = state->arguments;
+  int code = choose_count(state, "--n-prompt", a->prompt, DEFAULT_PROMPT, out_prompt);
+  if (code == CLI_OK) code = choose_count(state, "--n-gen", a->tokens, DEFAULT_TOKENS, out_tokens);
+  if (a->profile && a->prompt == NOT_GIVEN) *out_prompt = 0;
+  if (a->profile && *out_prompt && a->tokens == NOT_GIVEN) *out_tokens = 0;
+  return code;
+}
+
 static int run_tests(bench_state *state) {
   bench_result results[2] = {0};
   size_t made = 0;
   uint32_t prompt = 0, tokens = 0;
-  int code = choose_count(state, "--n-prompt", state->arguments->prompt, DEFAULT_PROMPT, &prompt);
-  if (code == CLI_OK)
-    code = choose_count(state, "--n-gen", state->arguments->tokens, DEFAULT_TOKENS, &tokens);
+  int code = choose_counts(state, &prompt, &tokens);
+  if (code == CLI_OK && state->arguments->profile) return bench_profile(state, prompt, tokens);
   if (code == CLI_OK && prompt) code = run_prefill(state, prompt, &results[made++]);
   if (code == CLI_OK && tokens) code = run_decode(state, tokens, &results[made++]);
   if (code != CLI_OK) return code;
@@ -250,18 +250,23 @@ static int run(const cli_command *self, int argc, char **argv) {
 const cli_command cli_command_bench = {
     .name = "bench",
     .operand = "OUT.so",
-    .synopsis = "[-p 512] [-n 128] [-d 0] [-t N] [-r 5] [--json]",
+    .synopsis = "[-p 512] [-n 128] [-d 0] [-t N] [-r 5] [--profile] [--json]",
     .description =
         "Measures prefill (ppN: N tokens of a prompt) and decode (tgN: N tokens, one by one) after "
         "a repetition that warms up. Shown are the median of tokens per second and half the "
         "distance from the slowest to the fastest repetition; the bytes that a token reads "
         "(weights, and for decode the cache at the average length) as GB/s; and beside it what "
         "plain loads read on this machine, now, from a buffer as large as the weights of a decode "
-        "step, with as many threads.",
+        "step, with as many threads. --profile shows instead, for all ops between two meetings of "
+        "the "
+        "workers, how long they take, what they read, and how long each worker waits for the "
+        "others.",
     .examples =
         "stele bench model.so\n"
         "# decode only, behind 2048 tokens of context, two threads\n"
-        "stele bench model.so -p 0 -n 64 -d 2048 -t 2 --json\n",
+        "stele bench model.so -p 0 -n 64 -d 2048 -t 2 --json\n"
+        "# where the time of a token goes\n"
+        "stele bench model.so --profile\n",
     .options = options,
     .run = run,
 };

@@ -20,17 +20,20 @@ static const char *name_of(const char *const *names, size_t count, uint32_t i) {
   return i < count ? names[i] : "unknown";
 }
 
-static json_t *steps_json(const stele_variant *variant) {
+/* With how many phases, and so meetings of the workers between them, where the artefact says so. */
+static json_t *steps_json(const stele_model *model, const stele_variant *variant) {
   static const char *const kinds[] = {"decode", "prefill", "verify", "encode"};
   static const char *const outputs[] = {"none", "token", "last", "all", "hidden"};
   json_t *list = json_array();
   for (uint32_t i = 0; i < variant->step_count; i++) {
     const stele_step *step = &variant->steps[i];
+    const stele_step_phases *phases = stele_model_phases(model, step);
     json_array_append_new(
-        list, json_pack("{s:s,s:I,s:I,s:s,s:I}", "kind", name_of(kinds, 4, step->kind), "lanes",
-                        (json_int_t)step->lanes, "width", (json_int_t)step->width, "output",
-                        name_of(outputs, 5, step->output), "bytes_per_call",
-                        (json_int_t)step->bytes_per_call));
+        list, json_pack("{s:s,s:I,s:I,s:s,s:I,s:o*}", "kind", name_of(kinds, 4, step->kind),
+                        "lanes", (json_int_t)step->lanes, "width", (json_int_t)step->width,
+                        "output", name_of(outputs, 5, step->output), "bytes_per_call",
+                        (json_int_t)step->bytes_per_call, "phases",
+                        phases ? json_integer(phases->phase_count) : NULL));
   }
   return list;
 }
@@ -107,7 +110,7 @@ static json_t *artifact_json(const char *path, const stele_model *model) {
       (json_int_t)a->max_workers, "workspace_bytes", (json_int_t)a->workspace_bytes);
   json_t *rest = json_pack(
       "{s:o,s:o,s:o,s:I,s:o,s:I,s:s*,s:b,s:I,s:b,s:o,s:o,s:s*}", "variants",
-      variants_json(a, variant), "steps", steps_json(variant), "layer_groups", groups,
+      variants_json(a, variant), "steps", steps_json(model, variant), "layer_groups", groups,
       "cache_bytes_at_capacity", (json_int_t)cache_bytes, "tensor_classes", classes_json(a),
       "weight_bytes", (json_int_t)a->weights_bytes, "weights_file", a->weights_file, "tokenizer",
       (int)(a->tokenizer != NULL), "tokenizer_bytes", (json_int_t)a->tokenizer_bytes,

@@ -138,6 +138,9 @@ typedef struct stele_op {
   float eps, head_eps, scale, soft_cap;
 } stele_op;
 
+/* Whether workers also meet inside of an op: linear_argmax, between its tiles and their best. */
+static inline int stele_op_meets_inside(uint32_t kind) { return kind == STELE_OP_LINEAR_ARGMAX; }
+
 /* A linear whose values are the step's logits writes straight to args->out_logits. */
 #define STELE_BUFFER_LOGITS (-2)
 

@@ -87,7 +87,7 @@ typedef struct stele_env {
   uint8_t *const *layer_pages; /* [layers] first page of the layer's pool: page p of a layer
                                   is at layer_pages[layer] + p * page_bytes of its group */
   uint8_t *const *layer_state; /* [layers] state blocks of recurrent layers, or NULL */
-  void (*barrier)(void *barrier_data, uint32_t worker); /* all workers meet; unused with one */
+  void (*barrier)(void *barrier_data, uint32_t worker); /* all workers meet; NULL: there is one */
   void *barrier_data;
   void (*layer_hook)(void *hook_data, uint32_t layer, uint32_t end); /* or NULL; worker 0 */
   void *hook_data;
@@ -106,6 +106,24 @@ typedef struct stele_step {
   stele_step_function run;
   uint64_t bytes_per_call; /* weight bytes that one call reads */
 } stele_step;
+
+/* What a step consists of, for who measures it or looks at it. Phases are what lies between the
+ * meetings of the workers: a step of n phases calls env->barrier n - 1 times, layer hooks aside. An
+ * op that meets inside stands in each of its phases. */
+typedef struct stele_phase_op {
+  uint32_t name;     /* in op_names */
+  uint32_t phase;    /* ops are in order, no phase is without one */
+  int32_t layer;     /* -1 outside layers */
+  int32_t group;     /* whose pages of that layer it reads, -1: none */
+  int32_t weight[3]; /* its matrices in the table of weights, -1: none */
+  uint32_t reserved;
+  uint64_t weight_bytes; /* that a call reads */
+} stele_phase_op;
+
+typedef struct stele_step_phases {
+  const stele_phase_op *ops;
+  uint32_t op_count, phase_count;
+} stele_step_phases;
 
 /* ---- caches --------------------------------------------------------------------------- */
 
@@ -238,6 +256,11 @@ typedef struct stele_artifact {
   const int32_t *stop_ids;
   uint32_t stop_count;
   const char *stop_source; /* the file and field they came from */
+
+  /* Later than the fields above: there when struct_bytes says so. */
+  const stele_step_phases *step_phases; /* [step_phases_count], as the steps of every variant */
+  const char *const *op_names;          /* [op_name_count] */
+  uint32_t step_phases_count, op_name_count;
 } stele_artifact;
 
 /* The one exported function. Returns NULL when the artefact does not speak that version. */

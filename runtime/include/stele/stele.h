@@ -46,6 +46,10 @@ STELE_API void stele_model_close(stele_model *model);
 STELE_API const stele_artifact *stele_model_artifact(const stele_model *model);
 /* The variant that was chosen for this machine. */
 STELE_API const stele_variant *stele_model_variant(const stele_model *model);
+/* What a step of that variant consists of; its names are in the artefact's op_names. NULL when the
+ * artefact does not say. */
+STELE_API const stele_step_phases *stele_model_phases(const stele_model *model,
+                                                      const stele_step *step);
 /* Start and size of the mapped weights. */
 STELE_API const uint8_t *stele_model_weights(const stele_model *model, uint64_t *out_bytes);
 /* Reads the whole file and compares its hashes: slow. */
@@ -101,6 +105,20 @@ STELE_API stele_status stele_session_feed(stele_session *session, uint32_t lane,
 STELE_API stele_status stele_session_step(stele_session *session, const uint32_t *lanes,
                                           const int32_t *ids, uint32_t count, uint32_t output,
                                           void *out, stele_sink *sink) STELE_MUST_USE;
+
+/* When a worker came to a meeting and when it went on: nanoseconds of the monotonic clock. */
+typedef struct stele_meeting {
+  uint64_t arrived, left;
+} stele_meeting;
+/* Told after a step what its workers noted, [workers][count]: the begin of the step (both times
+ * the same), every meeting in order, the end. A step of n phases makes count n + 1. */
+typedef void (*stele_profile_function)(void *report_data, const stele_step *step,
+                                       const stele_meeting *meetings, uint32_t workers,
+                                       uint32_t count);
+/* From now on each step is reported; NULL: no longer. What a step computes stays the same, it takes
+ * a little longer. STELE_UNSUPPORTED when the artefact says nothing of phases. */
+STELE_API stele_status stele_session_profile(stele_session *session, stele_profile_function report,
+                                             void *report_data, stele_sink *sink) STELE_MUST_USE;
 
 /* ---- generation ------------------------------------------------------------------------ */
 

@@ -184,7 +184,7 @@ KERNEL(linear_argmax) {
           }
         }
       }
-  if (workers > 1) env->barrier(env->barrier_data, worker);
+  if (env->barrier) env->barrier(env->barrier_data, worker);
   if (worker == 0) reduce_tiles(c, o.list, o.count, limit);
 }
 

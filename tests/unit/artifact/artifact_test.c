@@ -166,6 +166,15 @@ static stele_artifact sample(void) {
                                             {"x86-64", 0, steps, 2, 0}};
   static const stele_weight weights[2] = {{"a.weight", STELE_Q4_0, 3, 100, 64, 0, 4096},
                                           {"b", STELE_F32, 0, 1, 9, 4096, 36}};
+  static const stele_phase_op ops[2] = {
+      {.name = 1,
+       .layer = -1,
+       .group = -1,
+       .weight = {0, -1, 1},
+       .weight_bytes = (uint64_t)9 << 40},
+      {.name = 0, .phase = 1, .layer = 1, .group = 1, .weight = {-1, -1, -1}}};
+  static const stele_step_phases phases[2] = {{ops, 2, 2}, {ops, 1, 1}};
+  static const char *const names[2] = {"attention", "linear"};
   static const int32_t stops[3] = {2, -1, 128009};
   return (stele_artifact){.fingerprint = {0x1122334455667788u, 42},
                           .producer = "stele 0",
@@ -198,7 +207,11 @@ static stele_artifact sample(void) {
                           .chat_template = "{{ x }}",
                           .stop_ids = stops,
                           .stop_count = 3,
-                          .stop_source = "config.json"};
+                          .stop_source = "config.json",
+                          .step_phases = phases,
+                          .op_names = names,
+                          .step_phases_count = 2,
+                          .op_name_count = 2};
 }
 
 static void check_tables(const stele_artifact *a, const stele_artifact *b) {
@@ -222,6 +235,15 @@ static void check_tables(const stele_artifact *a, const stele_artifact *b) {
   assert_string_equal(a->weights[0].name, "a.weight");
   assert_int_equal(a->weights[0].layout, 3);
   assert_int_equal(a->weights[1].offset, 4096);
+  assert_int_equal(a->step_phases_count, 2);
+  for (int s = 0; s < 2; s++) {
+    const stele_step_phases *found = &a->step_phases[s], *given = &b->step_phases[s];
+    assert_int_equal(found->op_count, given->op_count);
+    assert_int_equal(found->phase_count, given->phase_count);
+    assert_memory_equal(found->ops, given->ops, given->op_count * sizeof *given->ops);
+  }
+  assert_int_equal(a->op_name_count, 2);
+  assert_string_equal(a->op_names[1], "linear");
   assert_memory_equal(a->stop_ids, b->stop_ids, 12);
   assert_memory_equal(a->tokenizer, b->tokenizer, 6);
 }
