@@ -20,6 +20,8 @@ typedef struct cpu_level {
 } cpu_level;
 
 #define CPU_LEVELS 3u
+#define CPU_PARTS 4u /* objects per level: the same on every machine, so that bytes are too */
+#define CPU_JOBS (CPU_LEVELS * CPU_PARTS)
 
 /* Levels for a name given with --cpu, best first; NULL is native. */
 stele_status cpu_levels_find(const char *name, stele_sink *sink,
@@ -28,8 +30,9 @@ stele_status cpu_levels_find(const char *name, stele_sink *sink,
 typedef struct cpu_self {
   const cpu_level *levels[CPU_LEVELS];
   stele_variant_info infos[CPU_LEVELS];
-  stele_object objects[CPU_LEVELS];
-  LLVMMemoryBufferRef emitted[CPU_LEVELS];
+  stele_object objects[CPU_JOBS];
+  LLVMMemoryBufferRef emitted[CPU_JOBS];
+  char names[CPU_JOBS][16]; /* of the objects */
   uint32_t count;
   char *dump_directory; /* or NULL */
 } cpu_self;
@@ -72,8 +75,14 @@ const char *cpu_kernel_name(uint32_t kind);
 stele_status cpu_emit(void *self, const stele_program *program, stele_sink *sink,
                       const stele_object **out_objects, uint32_t *out_count);
 
-/* Fills a module that holds the kernels of a level with op functions and steps. */
-stele_status cpu_module_fill(LLVMModuleRef module, uint32_t variant, const stele_program *program,
-                             const cpu_plan *plan, stele_sink *sink);
+/* Frees what was emitted. */
+void cpu_release(cpu_self *self);
+
+#define CPU_OP_PREFIX "cpu_shape_" /* names of op functions begin so; they are hidden */
+
+/* Fills a module that holds the kernels of a level with a part's op functions; part 0 has the steps
+ * as well. */
+stele_status cpu_module_fill(LLVMModuleRef module, uint32_t variant, uint32_t part,
+                             const stele_program *program, const cpu_plan *plan, stele_sink *sink);
 
 #endif

@@ -2,15 +2,18 @@
  * array, and the steps, which call one after the other.
  *
  *   @shape.I = private constant [.. x i8]                       a cpu_shape
- *   define internal void @op.I.linear(env, args, worker, workers, place) noinline {
+ *   define hidden void @cpu_shape_V_I_linear(env, args, worker, workers, place) noinline {
  *     %stack = alloca [.. x i8]
  *     call @cpu_op_linear(@shape.I, env, args, worker, workers, place, %stack)     ; inlined
  *   }
  *   define hidden void @stele_step_V_S(env, args, worker, workers) {
  *     call @cpu_layer_hook(...)   where a layer begins or ends
  *     call @cpu_meet(...)         where the program has a barrier
- *     call @op.I.linear(env, args, worker, workers, @places + @offsets[op])
+ *     call @cpu_shape_V_I_linear(env, args, worker, workers, @places + @offsets[op])
  *   }
+ * Shapes are dealt out to the parts of a level, each a module of its own; the first has the steps
+ * and knows the others' op functions by name.
+ *
  * Layers whose ops call the same functions become a loop, so a step is short however deep the model
  * is. */
 #include <stdio.h>
@@ -20,6 +23,7 @@
 #include "steps.h"
 
 typedef struct filler {
+  uint32_t variant, part;
   LLVMContextRef context;
   LLVMModuleRef module;
   LLVMBuilderRef builder;
@@ -37,13 +41,16 @@ static void add_attribute(const filler *f, LLVMValueRef function, const char *na
   LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
 }
 
-/* A function of its own for one shape, the kernel inlined. */
+/* The op function of one shape, the kernel inlined; without a kernel only declared. */
 static LLVMValueRef make_function(const filler *f, uint32_t index, LLVMValueRef kernel,
-                                  LLVMValueRef constant, const char *name) {
+                                  LLVMValueRef constant, const char *kernel_name) {
+  char name[96];
+  snprintf(name, sizeof name, CPU_OP_PREFIX "%u_%u_%s", f->variant, index, kernel_name);
   LLVMValueRef function = LLVMAddFunction(f->module, name, f->op_type);
-  LLVMSetLinkage(function, LLVMInternalLinkage);
+  LLVMSetVisibility(function, LLVMHiddenVisibility);
   add_attribute(f, function, "noinline", 8);
   add_attribute(f, function, "nounwind", 8);
+  if (!constant) return function;
   LLVMPositionBuilderAtEnd(f->builder, LLVMAppendBasicBlockInContext(f->context, function, ""));
   LLVMTypeRef frame =
       LLVMArrayType2(LLVMInt8TypeInContext(f->context), cpu_stack_bytes(&f->plan->shapes[index]));
@@ -61,21 +68,27 @@ static LLVMValueRef make_function(const filler *f, uint32_t index, LLVMValueRef 
   return function;
 }
 
+static LLVMValueRef kernel_of(const filler *f, const char *name) {
+  char whole[64];
+  snprintf(whole, sizeof whole, "cpu_op_%s", name);
+  return LLVMGetNamedFunction(f->module, whole);
+}
+
+/* The functions of a shape: defined in one part, declared where the steps are. */
 static stele_status make_functions(filler *f, uint32_t index, stele_sink *sink) {
   const cpu_shape *shape = &f->plan->shapes[index];
+  char before_name[64], name[64];
   const char *kernel_name = cpu_kernel_name(shape->kind);
-  char name[64];
-  snprintf(name, sizeof name, "shape.%u", index);
-  LLVMValueRef constant = artifact_llvm_bytes(f->module, name, shape, sizeof *shape, 16);
-  snprintf(name, sizeof name, "cpu_op_%s", kernel_name);
-  LLVMValueRef kernel = LLVMGetNamedFunction(f->module, name);
+  const bool here = index % CPU_PARTS == f->part;
+  if (!here && f->part != 0) return STELE_OK;
+  snprintf(before_name, sizeof before_name, "before_%s", kernel_name);
+  LLVMValueRef kernel = kernel_of(f, kernel_name), before = kernel_of(f, before_name);
   if (!kernel) return base_fail(sink, STELE_FAILED, "target 'cpu': no kernel '%s'", kernel_name);
-  snprintf(name, sizeof name, "op.%u.%s", index, kernel_name);
-  f->functions[index] = make_function(f, index, kernel, constant, name);
-  snprintf(name, sizeof name, "cpu_op_before_%s", kernel_name);
-  LLVMValueRef before = LLVMGetNamedFunction(f->module, name);
-  snprintf(name, sizeof name, "before.%u.%s", index, kernel_name);
-  if (before) f->befores[index] = make_function(f, index, before, constant, name);
+  snprintf(name, sizeof name, "shape.%u", index);
+  LLVMValueRef constant =
+      here ? artifact_llvm_bytes(f->module, name, shape, sizeof *shape, 16) : NULL;
+  f->functions[index] = make_function(f, index, kernel, constant, kernel_name);
+  if (before) f->befores[index] = make_function(f, index, before, constant, before_name);
   return STELE_OK;
 }
 
@@ -196,9 +209,9 @@ static void make_loop(const step_filler *s, uint32_t i, uint32_t period, uint32_
   LLVMPositionBuilderAtEnd(f->builder, after);
 }
 
-static void make_step(const filler *f, uint32_t variant, uint32_t index) {
+static void make_step(const filler *f, uint32_t index) {
   const stele_program_step *step = stele_program_steps(f->program, index);
-  step_filler s = {f, tgt_step_begin(f->module, f->builder, variant, index),
+  step_filler s = {f, tgt_step_begin(f->module, f->builder, f->variant, index),
                    stele_program_ops(f->program, step->first_op), step->first_op, step->op_count};
   for (uint32_t i = 0; i < s.count;) {
     uint32_t period, times = repetitions(&s, i, &period);
@@ -224,14 +237,26 @@ static LLVMValueRef make_offsets(LLVMModuleRef module, const cpu_plan *plan, uin
   return artifact_llvm_bytes(module, "offsets", offsets, (size_t)ops * sizeof *offsets, 16);
 }
 
-stele_status cpu_module_fill(LLVMModuleRef module, uint32_t variant, const stele_program *program,
-                             const cpu_plan *plan, stele_sink *sink) {
+/* The steps, and the constants they read. */
+static stele_status make_steps(filler *f, base_arena *arena, stele_sink *sink) {
+  f->places = artifact_llvm_bytes(f->module, "places", f->plan->places,
+                                  f->plan->place_count * sizeof(cpu_place), 64);
+  f->offsets = make_offsets(f->module, f->plan, f->program->ops.count, arena);
+  if (!f->offsets) return base_fail(sink, STELE_OUT_OF_MEMORY, "out of memory");
+  for (uint32_t s = 0; s < f->program->steps.count; s++) make_step(f, s);
+  return STELE_OK;
+}
+
+stele_status cpu_module_fill(LLVMModuleRef module, uint32_t variant, uint32_t part,
+                             const stele_program *program, const cpu_plan *plan, stele_sink *sink) {
   base_arena arena = {0};
   LLVMContextRef context = LLVMGetModuleContext(module);
   LLVMTypeRef pointer = LLVMPointerTypeInContext(context, 0),
               word = LLVMInt32TypeInContext(context);
   LLVMTypeRef parameters[] = {pointer, pointer, word, word, pointer};
-  filler f = {.context = context,
+  filler f = {.variant = variant,
+              .part = part,
+              .context = context,
               .module = module,
               .builder = LLVMCreateBuilderInContext(context),
               .pointer = pointer,
@@ -239,20 +264,15 @@ stele_status cpu_module_fill(LLVMModuleRef module, uint32_t variant, const stele
               .op_type = LLVMFunctionType(LLVMVoidTypeInContext(context), parameters, 5, 0),
               .meet = LLVMGetNamedFunction(module, "cpu_meet"),
               .hook = LLVMGetNamedFunction(module, "cpu_layer_hook"),
-              .places = artifact_llvm_bytes(module, "places", plan->places,
-                                            plan->place_count * sizeof(cpu_place), 64),
-              .offsets = make_offsets(module, plan, program->ops.count, &arena),
               .functions = base_arena_alloc(&arena, plan->shape_count + 1u, sizeof(LLVMValueRef)),
               .befores = base_arena_alloc(&arena, plan->shape_count + 1u, sizeof(LLVMValueRef)),
               .program = program,
               .plan = plan};
   stele_status status = STELE_OK;
-  if (!f.functions || !f.befores || !f.offsets)
-    status = base_fail(sink, STELE_OUT_OF_MEMORY, "out of memory");
+  if (!f.functions || !f.befores) status = base_fail(sink, STELE_OUT_OF_MEMORY, "out of memory");
   for (uint32_t i = 0; i < plan->shape_count && status == STELE_OK; i++)
     status = make_functions(&f, i, sink);
-  if (status == STELE_OK)
-    for (uint32_t s = 0; s < program->steps.count; s++) make_step(&f, variant, s);
+  if (status == STELE_OK && part == 0) status = make_steps(&f, &arena, sink);
   LLVMDisposeBuilder(f.builder);
   base_arena_deinit(&arena);
   return status;

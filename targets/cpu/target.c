@@ -29,8 +29,7 @@ static stele_status create(const stele_target_options *options, stele_sink *sink
 static void destroy(void *opaque) {
   cpu_self *self = opaque;
   if (!self) return;
-  for (uint32_t i = 0; i < CPU_LEVELS; i++)
-    if (self->emitted[i]) LLVMDisposeMemoryBuffer(self->emitted[i]);
+  cpu_release(self);
   free(self->dump_directory);
   free(self);
 }
