@@ -67,11 +67,11 @@ typedef struct rows {
 } rows;
 
 /* A quantised row is int8 q[columns], float d[columns / 32], float s[columns / 32]. */
-INLINE uint8_t *row_of(rows r, uint32_t row) {
-  size_t stride = r.scheme == STELE_Q8_0 ? r.columns + (size_t)(r.columns / CPU_BLOCK) * 8
-                                         : (size_t)r.columns * 4;
-  return r.base + row * stride;
+INLINE size_t row_bytes(rows r) {
+  if (r.scheme == STELE_Q8_0) return r.columns + (size_t)(r.columns / CPU_BLOCK) * 8;
+  return (size_t)r.columns * 4;
 }
+INLINE uint8_t *row_of(rows r, uint32_t row) { return r.base + row * row_bytes(r); }
 INLINE float *row_f(rows r, uint32_t row) { return (float *)(void *)row_of(r, row); }
 
 INLINE rows input(const call *c, int which) {

@@ -135,40 +135,45 @@ INLINE void improve(best *b, vf v, uint32_t row, uint32_t rows) {
   *b = (best){m, (int32_t)(row + lane)};
 }
 
-INLINE best *best_of(const call *c, uint32_t tile, uint32_t token) {
+/* A worker has one best per token, at the place of its first tile. */
+INLINE best *bests_of(const call *c, uint32_t first_tile) {
   best *bests = (best *)(void *)(c->env->workspace + c->place->scratch);
-  return bests + (size_t)tile * c->s->tokens + token;
+  return bests + (size_t)first_tile * c->s->tokens;
 }
 
-/* out[T]: the best of the tiles, the first among equals */
-INLINE void reduce_tiles(const call *c, const uint32_t *list, uint32_t count, uint32_t rows) {
+/* Nothing found yet: the first row, should no number be larger than minus infinity. */
+INLINE best *clear_bests(const call *c, const uint32_t *list, uint32_t count) {
+  span tiles = share(c, c->s->tiles);
+  best *bests = bests_of(c, tiles.begin);
+  if (tiles.begin == tiles.end) return bests; /* another worker begins there */
+  for (uint32_t i = 0; i < count; i++)
+    bests[list[i]] = (best){-__builtin_inff(), (int32_t)(tiles.begin * c->s->tile_rows)};
+  return bests;
+}
+
+/* out[T]: the best of the workers, the first among equals */
+INLINE void reduce_bests(const call *c, const uint32_t *list, uint32_t count) {
   int32_t *out = (int32_t *)(void *)(c->env->workspace + c->place->out);
   for (uint32_t i = 0; i < count; i++) {
-    best b = *best_of(c, 0, list[i]);
-    for (uint32_t tile = 1; tile < c->s->tiles; tile++) {
-      if ((uint64_t)tile * c->s->tile_rows >= rows) break;
-      best other = *best_of(c, tile, list[i]);
-      if (other.value > b.value) b = other;
+    best b = bests_of(c, 0)[list[i]];
+    call other = *c;
+    for (other.worker = 0; other.worker < c->workers; other.worker++) {
+      span tiles = share(&other, c->s->tiles);
+      if (tiles.begin == tiles.end) continue;
+      best its = bests_of(c, tiles.begin)[list[i]];
+      if (its.value > b.value) b = its;
     }
     out[list[i]] = b.row;
   }
 }
 
-/* Nothing found yet: the first row, should no number be larger than minus infinity. */
-INLINE void clear_tiles(const call *c, const uint32_t *list, uint32_t count, span tiles) {
-  for (uint32_t tile = tiles.begin; tile < tiles.end; tile++)
-    for (uint32_t i = 0; i < count; i++)
-      *best_of(c, tile, list[i]) = (best){-__builtin_inff(), (int32_t)(tile * c->s->tile_rows)};
-}
-
-/* out[T] = argmax of x W^T + bias; scratch[tiles][T] has each tile's best */
+/* out[T] = argmax of x W^T + bias; scratch[tiles][T] has the workers' bests */
 KERNEL(linear_argmax) {
   const call *c = CALL;
-  const cpu_shape *s = c->s;
   operands o = operands_of(c);
   const row_work w = row_work_of(c);
   const uint32_t limit = counted_rows(c);
-  clear_tiles(c, o.list, o.count, share(c, s->tiles));
+  best *bests = clear_bests(c, o.list, o.count);
   for (uint32_t begin = 0; next_tokens(c, &o, begin); begin = o.end)
     for (uint32_t round = 0; round < w.run.rounds; round++)
       for (uint32_t at = begin; at < o.end; at += (uint32_t)w.nt) {
@@ -179,13 +184,12 @@ KERNEL(linear_argmax) {
           if (panel >= w.run.end) break;
           for (int t = 0; t < w.nt; t++) {
             if (at + (uint32_t)t >= o.end) break;
-            improve(best_of(c, row / s->tile_rows, o.list[at + (uint32_t)t]), y[p * w.nt + t], row,
-                    limit);
+            improve(&bests[o.list[at + (uint32_t)t]], y[p * w.nt + t], row, limit);
           }
         }
       }
   if (env->barrier) env->barrier(env->barrier_data, worker);
-  if (worker == 0) reduce_tiles(c, o.list, o.count, limit);
+  if (worker == 0) reduce_bests(c, o.list, o.count);
 }
 
 /* ---- gate_up ------------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 #include "call.h"
 
 #define STREAMS 4
-#define PREFETCH_AHEAD 512 /* bytes, in each stream */
+#define PREFETCH_AHEAD 640 /* bytes, in each stream */
 
 /* Pieces of a block are unrolled where registers allow: elsewhere so much would be live at once
  * that most of it went through memory. */
