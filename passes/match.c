@@ -192,6 +192,6 @@ bool pass_is_aligned(MlirOperation a, MlirOperation b) {
 }
 
 uint64_t pass_row_bytes(uint32_t scheme, uint64_t columns) {
-  if (scheme == STELE_Q8_0) return columns + columns / PASS_Q8_BLOCK * 2 * sizeof(float);
+  if (scheme == STELE_Q8_0) return stele_q8_row_bytes(columns);
   return columns * 4;
 }

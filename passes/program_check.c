@@ -68,7 +68,7 @@ static bool fits(uint64_t offset, uint64_t bytes, uint64_t copies, uint64_t limi
 }
 
 static uint64_t row_bytes(uint32_t scheme, uint64_t columns) {
-  if (scheme == STELE_Q8_0) return columns + columns / 32 * 2 * sizeof(float);
+  if (scheme == STELE_Q8_0) return stele_q8_row_bytes(columns);
   return scheme == STELE_F16 || scheme == STELE_BF16 ? columns * 2 : columns * 4;
 }
 

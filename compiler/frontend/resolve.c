@@ -82,9 +82,10 @@ static void complain_type(resolver *r, const fe_tensor *tensor) {
 static void report_types(resolver *r) {
   for (size_t i = 0; i < r->type_count; i++) {
     const unsupported *t = &r->types[i];
-    complain(r, "the type '%s' of tensor '%s'%s is not supported; supported: %s", t->type, t->first,
-             t->count > 1 ? " and others" : "",
-             r->gguf ? "F32, F16, BF16, Q8_0, Q4_0, Q4_1" : "F32, F16, BF16");
+    complain(
+        r, "the type '%s' of tensor '%s'%s is not supported; supported: %s", t->type, t->first,
+        t->count > 1 ? " and others" : "",
+        r->gguf ? "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K to Q6_K" : "F32, F16, BF16");
   }
 }
 

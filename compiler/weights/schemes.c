@@ -1,12 +1,13 @@
 /* Schemes: the table of schemes.def made readable, and the decoding of each, one block at a time
- * with scalar float32 arithmetic, in the order of operations that the GGUF specification's
- * reference (ggml, dequantize_row_*) has, so that results are the same to the last bit. Sources
- * may be unaligned: safetensors promises nothing. */
+ * with scalar float32 arithmetic, in the order of operations that the GGUF format's reference
+ * (ggml, dequantize_row_*) has, so that results are the same to the last bit. blocks.c takes
+ * quantised blocks apart. Sources may be unaligned: safetensors promises nothing. */
 #include "weights/weights.h"
 
 #include <string.h>
 
 #include "base/base.h"
+#include "weights/blocks.h"
 
 static const weights_scheme table[] = {
 #define SCHEME(id, text, numbers, bytes, type) \
@@ -58,33 +59,24 @@ static void decode_bf16(const uint8_t *source, size_t count, float *out) {
   for (size_t i = 0; i < count; i++) out[i] = base_bf16_to_f32(load16(source + 2 * i));
 }
 
-static void decode_q8_0(const uint8_t *block, float out[32]) {
-  float d = base_f16_to_f32(load16(block));
-  for (int i = 0; i < 32; i++) out[i] = (float)(int8_t)block[2 + i] * d;
-}
-
-static void decode_q4_0(const uint8_t *block, float out[32]) {
-  float d = base_f16_to_f32(load16(block));
-  for (int i = 0; i < 16; i++) {
-    out[i] = (float)((block[2 + i] & 15) - 8) * d;
-    out[i + 16] = (float)((block[2 + i] >> 4) - 8) * d;
-  }
-}
-
-static void decode_q4_1(const uint8_t *block, float out[32]) {
-  float d = base_f16_to_f32(load16(block)), m = base_f16_to_f32(load16(block + 2));
-  for (int i = 0; i < 16; i++) {
-    float low = (float)(block[4 + i] & 15) * d, high = (float)(block[4 + i] >> 4) * d;
-    out[i] = low + m;
-    out[i + 16] = high + m;
-  }
-}
-
 static void decode_i32(const uint8_t *source, size_t count, float *out) {
   for (size_t i = 0; i < count; i++) {
     int32_t v;
     memcpy(&v, source + 4 * i, sizeof v);
     out[i] = (float)v;
+  }
+}
+
+static void decode_block(uint32_t scheme, const uint8_t *block, float *out) {
+  const weights_block *b = weights_block_get(scheme);
+  float scale[WEIGHTS_MAX_PARTS], minimum[WEIGHTS_MAX_PARTS];
+  uint8_t numbers[WEIGHTS_MAX_BLOCK];
+  b->numbers(block, numbers);
+  b->scales(block, scale, minimum);
+  for (uint32_t i = 0; i < table[scheme].block; i++) {
+    int number = b->is_signed ? (int8_t)numbers[i] : (int)numbers[i] - b->offset;
+    float product = (float)number * scale[i / b->part];
+    out[i] = b->has_minima ? product + minimum[i / b->part] : product;
   }
 }
 
@@ -106,9 +98,10 @@ void weights_decode(uint32_t scheme, const void *source, size_t count, float *ou
     default:
       break;
   }
-  for (size_t i = 0; i < count / 32; i++, out += 32) {
-    if (scheme == STELE_Q8_0) decode_q8_0(at + i * 34, out);
-    if (scheme == STELE_Q4_0) decode_q4_0(at + i * 18, out);
-    if (scheme == STELE_Q4_1) decode_q4_1(at + i * 20, out);
-  }
+  for (size_t i = 0; i < count; i += table[scheme].block, at += table[scheme].block_bytes)
+    decode_block(scheme, at, out + i);
+}
+
+void weights_numbers(uint32_t scheme, const void *block, uint8_t *out) {
+  weights_block_get(scheme)->numbers(block, out);
 }

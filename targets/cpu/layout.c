@@ -5,18 +5,11 @@
  *
  *   f32, f16, bf16    [k][16 rows]: one load gives a column of the panel
  *
- *   q8_0    per block of 32 columns, 544 bytes
- *           [8][16 rows][4] int8    piece j has columns 4 j .. 4 j + 3 of each row
- *           [16 rows] f16 d
- *   q4_0    per block of 32 columns, 288 bytes
- *           [4][16 rows][4] bytes   piece j: low nibbles are columns 4 j .. 4 j + 3,
- *                                   high nibbles columns 16 + 4 j .. 16 + 4 j + 3
- *           [16 rows] f16 d
- *   q4_1    per block of 32 columns, 320 bytes: as q4_0, then [16 rows] f16 m
+ *   quantised         block after block, each its numbers, 32 columns after the other, then its
+ *                     scales: kernels/numbers.h draws the one, kernels/schemes/NAME.h the other
  *
- * A piece of 64 bytes is what vpdpbusd multiplies by 4 broadcast bytes of the activations. As a
- * file keeps the 16 bytes of a 4-bit block in the same order, packing moves 4 bytes at a time and
- * never takes a byte apart. */
+ * kernels/schemes.def has the sizes. A piece of 64 bytes, 4 columns of each row, is what vpdpbusd
+ * multiplies by 4 broadcast bytes of the activations. */
 #include "cpu/cpu.h"
 
 bool cpu_panel_bytes(uint32_t scheme, uint64_t columns, size_t *out_bytes) {
@@ -29,18 +22,13 @@ bool cpu_panel_bytes(uint32_t scheme, uint64_t columns, size_t *out_bytes) {
     case STELE_BF16:
       bytes = 2;
       break;
-    case STELE_Q8_0:
-      block = CPU_BLOCK;
-      bytes = 32 + 2;
-      break;
-    case STELE_Q4_0:
-      block = CPU_BLOCK;
-      bytes = 16 + 2;
-      break;
-    case STELE_Q4_1:
-      block = CPU_BLOCK;
-      bytes = 16 + 4;
-      break;
+#define CPU_SCHEME(id, name, columns, bits, offset, part, mins, tail, ...) \
+  case STELE_##id:                                                         \
+    block = (columns);                                                     \
+    bytes = columns * bits / 8 + tail;                                     \
+    break;
+#include "cpu/kernels/schemes.def"
+#undef CPU_SCHEME
     default:
       return false;
   }

@@ -1,5 +1,9 @@
-/* From rows in a scheme's own blocks to panels of 16 rows (layout.c draws them): transposing pieces
- * of 4 bytes, or of one number. Rows past the last one are zeros. */
+/* From rows in a scheme's own blocks to panels of 16 rows (layout.c draws them): numbers of floats,
+ * or words of quantised ones, of 16 rows side by side. Rows past the last one are zeros.
+ *
+ * A quantised block's numbers come from weights_numbers one a byte, whatever their order in the
+ * file, and are put together again as kernels/numbers.h draws them; its scales are moved as
+ * kernels/schemes.def says. */
 #include <string.h>
 
 #include "cpu/cpu.h"
@@ -32,18 +36,129 @@ static void pack_halves(panel_rows from, uint64_t columns, uint8_t *to) {
   }
 }
 
-/* Blocks of 32: `scales` halves, then `pieces` pieces of 4 bytes; in the panel pieces come first.
- * A file's q4_1 block has d and m beside each other, a panel all d, then all m. */
-static inline void pack_blocks(panel_rows from, uint64_t columns, uint8_t *to, uint32_t scales,
-                               uint32_t pieces) {
-  const size_t block = scales * 2 + pieces * 4;
-  for (uint64_t b = 0; b < columns / CPU_BLOCK; b++, to += block * CPU_PANEL)
+/* ---- quantised blocks ------------------------------------------------------------------ */
+
+enum { GROUP = CPU_BLOCK, PIECES = 8 };
+
+/* `count` bits of a number of piece `piece`, from bit `from` on: bit `at` of a byte of `word`. */
+typedef struct bit_field {
+  uint8_t piece, word, at, count, from;
+} bit_field;
+
+/* How numbers of so many bits fill their words; a field of 0 bits ends it. */
+static const bit_field fields[9][14] = {
+    [2] = {{0, 0, 0, 2, 0},
+           {2, 0, 2, 2, 0},
+           {4, 0, 4, 2, 0},
+           {6, 0, 6, 2, 0},
+           {1, 1, 0, 2, 0},
+           {3, 1, 2, 2, 0},
+           {5, 1, 4, 2, 0},
+           {7, 1, 6, 2, 0}},
+    [3] = {{0, 0, 0, 3, 0},
+           {1, 0, 3, 3, 0},
+           {2, 1, 0, 3, 0},
+           {3, 1, 3, 3, 0},
+           {4, 2, 0, 3, 0},
+           {5, 2, 3, 3, 0},
+           {6, 0, 6, 2, 0},
+           {6, 1, 6, 1, 2},
+           {7, 2, 6, 2, 0},
+           {7, 1, 7, 1, 2}},
+    [4] = {{0, 0, 0, 4, 0},
+           {1, 1, 0, 4, 0},
+           {2, 2, 0, 4, 0},
+           {3, 3, 0, 4, 0},
+           {4, 0, 4, 4, 0},
+           {5, 1, 4, 4, 0},
+           {6, 2, 4, 4, 0},
+           {7, 3, 4, 4, 0}},
+    [5] = {{0, 0, 0, 5, 0},
+           {1, 1, 0, 5, 0},
+           {2, 2, 0, 5, 0},
+           {3, 3, 0, 5, 0},
+           {4, 4, 0, 5, 0},
+           {5, 0, 5, 3, 0},
+           {5, 1, 6, 2, 3},
+           {6, 2, 5, 3, 0},
+           {6, 3, 6, 2, 3},
+           {7, 4, 5, 3, 0},
+           {7, 1, 5, 1, 3},
+           {7, 3, 5, 1, 4}},
+    [6] = {{0, 0, 0, 6, 0},
+           {1, 1, 0, 6, 0},
+           {2, 2, 0, 6, 0},
+           {3, 0, 6, 2, 4},
+           {3, 1, 6, 2, 2},
+           {3, 2, 6, 2, 0},
+           {4, 3, 0, 6, 0},
+           {5, 4, 0, 6, 0},
+           {6, 5, 0, 6, 0},
+           {7, 3, 6, 2, 4},
+           {7, 4, 6, 2, 2},
+           {7, 5, 6, 2, 0}},
+    [8] = {{0, 0, 0, 8, 0},
+           {1, 1, 0, 8, 0},
+           {2, 2, 0, 8, 0},
+           {3, 3, 0, 8, 0},
+           {4, 4, 0, 8, 0},
+           {5, 5, 0, 8, 0},
+           {6, 6, 0, 8, 0},
+           {7, 7, 0, 8, 0}},
+};
+
+static uint32_t load_word(const uint8_t *p) {
+  uint32_t word;
+  memcpy(&word, p, sizeof word);
+  return word;
+}
+
+/* 32 numbers of one row, 4 at a time; to: where the row's words are, 64 bytes apart. */
+static inline void pack_group(uint32_t bits, const uint8_t numbers[GROUP], uint8_t *to) {
+  uint32_t words[PIECES] = {0};
+  for (const bit_field *f = fields[bits]; f->count; f++) {
+    uint32_t mask = ((1u << f->count) - 1) * 0x01010101u;
+    words[f->word] |= (load_word(numbers + f->piece * 4) >> f->from & mask) << f->at;
+  }
+  for (uint32_t i = 0; i < bits; i++) memcpy(to + i * 64, &words[i], 4);
+}
+
+/* `count` units of `unit` bytes, which are at `at` in a file's block. */
+typedef struct tail_move {
+  uint8_t unit, count, at;
+} tail_move;
+
+typedef struct block_format {
+  uint32_t columns, bits, tail;
+  tail_move moves[4]; /* until a unit of 0 bytes */
+} block_format;
+
+static const block_format formats[] = {
+#define CPU_SCHEME(id, name, columns, bits, offset, part, mins, tail, ...) \
+  [STELE_##id] = {columns, bits, tail, {__VA_ARGS__}},
+#include "cpu/kernels/schemes.def"
+#undef CPU_SCHEME
+};
+
+/* A row's scales; to: the tail of a panel's block. */
+static inline void pack_tail(const block_format *f, const uint8_t *block, uint32_t row,
+                             uint8_t *to) {
+  for (const tail_move *m = f->moves; m->unit; m++)
+    for (uint32_t i = 0; i < m->count; i++, to += m->unit * CPU_PANEL)
+      memcpy(to + row * m->unit, block + m->at + i * m->unit, m->unit);
+}
+
+static void pack_blocks(uint32_t scheme, panel_rows from, uint64_t columns, uint8_t *to) {
+  const block_format *f = &formats[scheme];
+  const size_t bytes = f->columns * f->bits / 8, block = bytes + f->tail;
+  for (uint64_t b = 0; b < columns / f->columns; b++, to += block * CPU_PANEL)
     for (uint32_t row = 0; row < from.live; row++) {
       const uint8_t *at = from.rows + row * from.stride + b * block;
-      for (uint32_t s = 0; s < scales; s++)
-        memcpy(to + pieces * 64 + (s * CPU_PANEL + row) * 2, at + s * 2, 2);
-      for (uint32_t j = 0; j < pieces; j++)
-        memcpy(to + j * 64 + row * 4, at + scales * 2 + j * 4, 4);
+      uint8_t numbers[WEIGHTS_MAX_BLOCK];
+      weights_numbers(scheme, at, numbers);
+      for (uint32_t k = 0; k < f->columns; k += GROUP)
+        pack_group(f->bits, numbers + k, to + k / GROUP * f->bits * 64 + row * 4);
+      pack_tail(f, at, row, to + bytes * CPU_PANEL);
     }
 }
 
@@ -56,14 +171,8 @@ static void pack_panel(uint32_t scheme, panel_rows from, uint64_t columns, uint8
     case STELE_BF16:
       pack_halves(from, columns, to);
       break;
-    case STELE_Q8_0:
-      pack_blocks(from, columns, to, 1, 8);
-      break;
-    case STELE_Q4_0:
-      pack_blocks(from, columns, to, 1, 4);
-      break;
     default:
-      pack_blocks(from, columns, to, 2, 4);
+      pack_blocks(scheme, from, columns, to);
       break;
   }
 }

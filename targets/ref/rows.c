@@ -20,13 +20,18 @@ float *ref_f32(const ref_rows *rows, uint32_t row) {
   return (float *)(void *)rows->base + (size_t)row * rows->columns;
 }
 
-/* A quantised row is int8 q[columns], float d[columns / 32], float s[columns / 32]. */
-static int8_t *quantised_row(const ref_rows *rows, uint32_t row, float **out_d, float **out_s) {
+/* A quantised row, as program.h draws it. */
+typedef struct quantised_row {
+  int8_t *q;     /* [columns] */
+  float *d, *s;  /* [columns / 32] */
+  int16_t *sums; /* [columns / 16] */
+} quantised_row;
+
+static quantised_row row_of(const ref_rows *rows, uint32_t row) {
   size_t blocks = rows->columns / REF_BLOCK;
-  uint8_t *at = rows->base + row * (rows->columns + 2 * blocks * sizeof(float));
-  *out_d = (float *)(void *)(at + rows->columns);
-  *out_s = *out_d + blocks;
-  return (int8_t *)at;
+  uint8_t *at = rows->base + row * stele_q8_row_bytes(rows->columns);
+  float *d = (float *)(void *)(at + rows->columns);
+  return (quantised_row){(int8_t *)at, d, d + blocks, (int16_t *)(void *)(d + 2 * blocks)};
 }
 
 void ref_read(const ref_rows *rows, uint32_t row, uint32_t first, uint32_t count, float *out) {
@@ -34,22 +39,25 @@ void ref_read(const ref_rows *rows, uint32_t row, uint32_t first, uint32_t count
     memcpy(out, ref_f32(rows, row) + first, count * sizeof(float));
     return;
   }
-  float *d, *s;
-  const int8_t *q = quantised_row(rows, row, &d, &s);
-  for (uint32_t i = 0; i < count; i++) out[i] = (float)q[first + i] * d[(first + i) / REF_BLOCK];
+  quantised_row r = row_of(rows, row);
+  for (uint32_t i = first; i < first + count; i++)
+    out[i - first] = (float)r.q[i] * r.d[i / REF_BLOCK];
 }
 
-/* d = max|x| / 127, q = x / d to the nearest, ties to even; s = d * sum(q). */
-static void quantise_block(const float *x, int8_t *q, float *d, float *s) {
+/* d = max|x| / 127, q = x / d to the nearest, ties to even; sums of q by halves; s = d * sum(q). */
+static void quantise_block(const float *x, const quantised_row *r, uint32_t block) {
   float largest = 0;
   for (uint32_t i = 0; i < REF_BLOCK; i++) largest = fmaxf(largest, fabsf(x[i]));
-  *d = largest / 127.0f;
-  int sum = 0;
+  float d = largest / 127.0f;
+  int sums[2] = {0};
   for (uint32_t i = 0; i < REF_BLOCK; i++) {
-    q[i] = (int8_t)(*d == 0 ? 0 : nearbyintf(x[i] / *d));
-    sum += q[i];
+    int8_t q = (int8_t)(d == 0 ? 0 : nearbyintf(x[i] / d));
+    r->q[block * REF_BLOCK + i] = q;
+    sums[i / 16] += q;
   }
-  *s = *d * (float)sum;
+  r->d[block] = d;
+  r->s[block] = d * (float)(sums[0] + sums[1]);
+  for (uint32_t half = 0; half < 2; half++) r->sums[2 * block + half] = (int16_t)sums[half];
 }
 
 void ref_write(const ref_rows *rows, uint32_t row, uint32_t first, uint32_t count,
@@ -58,12 +66,9 @@ void ref_write(const ref_rows *rows, uint32_t row, uint32_t first, uint32_t coun
     memcpy(ref_f32(rows, row) + first, values, count * sizeof(float));
     return;
   }
-  float *d, *s;
-  int8_t *q = quantised_row(rows, row, &d, &s);
-  for (uint32_t i = 0; i < count; i += REF_BLOCK) {
-    uint32_t block = (first + i) / REF_BLOCK;
-    quantise_block(values + i, q + first + i, &d[block], &s[block]);
-  }
+  quantised_row r = row_of(rows, row);
+  for (uint32_t i = 0; i < count; i += REF_BLOCK)
+    quantise_block(values + i, &r, (first + i) / REF_BLOCK);
 }
 
 /* ---- tokens and tiles ------------------------------------------------------------------ */

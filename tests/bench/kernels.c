@@ -305,7 +305,8 @@ int main(int argc, char **argv) {
   double plain = measure_plain(&o);
   printf("plain read     %7.2f GB/s of %g MB, %u threads, %u columns\n", plain, o.megabytes,
          o.threads, o.columns);
-  for (uint32_t scheme = STELE_F32; scheme <= STELE_Q4_1; scheme++) {
+  for (uint32_t scheme = STELE_F32; scheme < WEIGHTS_SCHEME_COUNT; scheme++) {
+    if (scheme == STELE_I32 || o.columns % weights_scheme_get(scheme)->block) continue;
     bench_scheme(self, &o, scheme, STELE_F32, plain);
     if (weights_scheme_is_quantised(scheme)) bench_scheme(self, &o, scheme, STELE_Q8_0, plain);
   }

@@ -60,15 +60,18 @@ static bool same_words(const view *v, uint64_t count, stele_sink *sink) {
   return true;
 }
 
-/* Records of quantised activations: d, the numbers they stand for, and s = d * sum of q. */
+/* Records of quantised activations: d, the numbers they stand for, the sums of q and s = d * sum.
+ */
 static bool same_quantised(const view *v, uint32_t rows, uint32_t columns, stele_sink *sink) {
   uint32_t blocks = columns / 32;
   for (uint64_t row = 0; row < rows; row++) {
-    const uint8_t *e = v->expected + row * (columns + 8 * blocks);
-    const uint8_t *f = v->found + row * (columns + 8 * blocks);
+    const uint8_t *e = v->expected + row * stele_q8_row_bytes(columns);
+    const uint8_t *f = v->found + row * stele_q8_row_bytes(columns);
+    const int16_t *sums = (const int16_t *)(const void *)(f + columns + 8 * blocks);
     for (uint32_t b = 0; b < blocks; b++) {
       double ed = number(STELE_F32, e + columns, b), fd = number(STELE_F32, f + columns, b);
-      double s = number(STELE_F32, f + columns, blocks + b), sum = 0;
+      double s = number(STELE_F32, f + columns, blocks + b);
+      int sum[2] = {0};
       if (isnan(ed) != isnan(fd)) return differs(sink, v, row * columns + b * 32, ed, fd);
       if (isnan(ed)) continue;
       if (!(fabs(ed - fd) <= (v->tolerance > 1e-2 ? 1e-2 : 1e-4) * ed))
@@ -78,9 +81,13 @@ static bool same_quantised(const view *v, uint32_t rows, uint32_t columns, stele
         double x = (int8_t)e[b * 32 + i] * ed, y = q * fd;
         if (!(fabs(x - y) <= v->tolerance * 127 * ed))
           return differs(sink, v, row * columns + b * 32 + i, x, y);
-        sum += q;
+        sum[i / 16] += q;
       }
-      if (!(fabs(s - fd * sum) <= 1e-5 * (fabs(s) + fd))) return differs(sink, v, b, fd * sum, s);
+      for (uint32_t half = 0; half < 2; half++)
+        if (sums[2 * b + half] != sum[half])
+          return differs(sink, v, 2 * b + half, sum[half], sums[2 * b + half]);
+      double product = fd * (sum[0] + sum[1]);
+      if (!(fabs(s - product) <= 1e-5 * (fabs(s) + fd))) return differs(sink, v, b, product, s);
     }
   }
   return true;

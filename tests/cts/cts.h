@@ -98,7 +98,7 @@ typedef struct cts_program {
 } cts_program;
 
 #define CTS_WORKERS 3u
-#define CTS_MAX_CASES 64u /* of a row */
+#define CTS_MAX_CASES 128u /* of a row */
 
 /* Numbers that depend on (seed, counter) alone; the float is in [-1, 1). */
 uint64_t cts_random(uint64_t seed, uint64_t counter);

@@ -41,17 +41,19 @@ static void fill_row(const cts_program *p, uint32_t buffer, uint8_t *base, uint3
     return;
   }
   uint32_t blocks = b->columns / 32;
-  uint8_t *record = base + (uint64_t)row * (b->columns + 8 * blocks);
+  uint8_t *record = base + row * stele_q8_row_bytes(b->columns);
   float *d = (float *)(void *)(record + b->columns), *s = d + blocks;
+  int16_t *sums = (int16_t *)(void *)(s + blocks);
   for (uint32_t block = 0; block < blocks; block++) {
-    int sum = 0;
+    int sum[2] = {0};
     for (uint32_t i = 0; i < 32; i++) {
       int q = (int)(cts_random(seed, at + block * 32 + i) >> 40) % 255 - 127;
       record[block * 32 + i] = (uint8_t)q;
-      sum += q;
+      sum[i / 16] += q;
     }
+    for (uint32_t half = 0; half < 2; half++) sums[2 * block + half] = (int16_t)sum[half];
     d[block] = 0.01f + 0.005f * cts_random_float(seed + 1, at + block);
-    s[block] = d[block] * (float)sum;
+    s[block] = d[block] * (float)(sum[0] + sum[1]);
   }
 }
 

@@ -34,7 +34,7 @@ static bool exists(const cts_state *cts, const cts_row *row, uint32_t scheme, ct
   const cts_shape *s = &row->shape;
   bool quantised = weights_scheme_is_quantised(scheme);
   if (cts_mode_quantises(mode) && !quantised) return false;
-  if (quantised && s->columns % 32 != 0) return false;
+  if (s->columns % weights_scheme_get(scheme)->block != 0) return false;
   if (!quantised || !s->modes) return true;
   if (strcmp(cts->target->name, "ref") == 0) return true; /* takes both */
   bool wants = cts->traits.quantise_activations && !cts->precise;

@@ -23,7 +23,7 @@ uint32_t cts_tokens(const cts_program *p) { return p->step.lanes * p->step.width
 /* ---- buffers --------------------------------------------------------------------------- */
 
 static uint64_t row_bytes(uint32_t columns, uint32_t scheme) {
-  return scheme == STELE_Q8_0 ? columns + (uint64_t)columns / 32 * 8 : (uint64_t)columns * 4;
+  return scheme == STELE_Q8_0 ? stele_q8_row_bytes(columns) : (uint64_t)columns * 4;
 }
 
 int32_t cts_buffer(cts_program *p, uint32_t tokens, uint32_t columns, uint32_t scheme) {
@@ -60,23 +60,47 @@ static void put_half(uint8_t *at, float value) {
   memcpy(at, &half, sizeof half);
 }
 
-/* Random blocks of a scheme, with scales that give numbers of about the same size in all. */
+/* What gives random blocks numbers of about the same size in all schemes: where a block's scale is,
+ * the largest product of a number and a scale of parts, and where its minimum is, which is such a
+ * multiple of the scale that numbers lie about zero. */
+static const struct {
+  float range;
+  uint32_t d_at, m_at; /* m_at 0: none */
+  float m_ratio;
+} block_sizes[] = {
+    [STELE_Q8_0] = {127, 0, 0, 0},
+    [STELE_Q4_0] = {8, 0, 0, 0},
+    [STELE_Q4_1] = {8, 0, 2, -7.5f},
+    [STELE_Q5_0] = {16, 0, 0, 0},
+    [STELE_Q5_1] = {16, 0, 2, -15.5f},
+    [STELE_Q2_K] = {1.5f * 15, 80, 82, 1.5f},
+    [STELE_Q3_K] = {4 * 32, 108, 0, 0},
+    [STELE_Q4_K] = {7.5f * 63, 0, 2, 7.5f},
+    [STELE_Q5_K] = {15.5f * 63, 0, 2, 15.5f},
+    [STELE_Q6_K] = {32 * 127, 208, 0, 0},
+};
+
+static void fill_block(uint32_t scheme, uint64_t seed, uint64_t index, float r, uint8_t *at) {
+  const float d = (0.3f + 0.2f * r) / block_sizes[scheme].range;
+  const uint32_t d_at = block_sizes[scheme].d_at, m_at = block_sizes[scheme].m_at;
+  for (uint32_t i = 0; i < weights_scheme_get(scheme)->block_bytes; i++)
+    at[i] = (uint8_t)(cts_random(seed + 1, index * 256 + i) >> 13);
+  put_half(at + d_at, d);
+  if (m_at) put_half(at + m_at, block_sizes[scheme].m_ratio * d * (1 + 0.1f * r));
+}
+
 static void fill_blocks(uint32_t scheme, uint64_t seed, uint8_t *out, size_t blocks) {
   const weights_scheme *info = weights_scheme_get(scheme);
-  float range = scheme == STELE_Q8_0 ? 127.0f : 8.0f;
   for (size_t b = 0; b < blocks; b++) {
     uint8_t *at = out + b * info->block_bytes;
-    float r = cts_random_float(seed, b), d = (0.3f + 0.2f * r) / range;
+    float r = cts_random_float(seed, b);
     if (scheme == STELE_F32) {
       memcpy(at, &r, sizeof r);
     } else if (scheme == STELE_F16 || scheme == STELE_BF16) {
       uint16_t half = scheme == STELE_F16 ? base_f32_to_f16(r) : base_f32_to_bf16(r);
       memcpy(at, &half, sizeof half);
     } else {
-      for (uint32_t i = 0; i < info->block_bytes; i++)
-        at[i] = (uint8_t)(cts_random(seed + 1, b * 64 + i) >> 13);
-      put_half(at, d);
-      if (scheme == STELE_Q4_1) put_half(at + 2, -7.5f * d + 0.1f * r);
+      fill_block(scheme, seed, b, r, at);
     }
   }
 }

@@ -68,8 +68,9 @@ enum stele_weight_slot {
 /* A piece of the workspace.
  *   scheme STELE_F32: [tokens][columns] floats
  *   scheme STELE_Q8_0 (activations): per token a record of
- *       int8 q[columns], float d[columns / 32], float s[columns / 32]
- *     where x ~ q * d in each block of 32 and s = d * sum of the block's q.
+ *       int8 q[columns], float d[columns / 32], float s[columns / 32], int16 sums[columns / 16]
+ *     where x ~ q * d in each block of 32, s = d * sum of the block's q, and sums has the sum of
+ *     each 16 of the q, for weights whose numbers are kept with an offset.
  *     d = max|x| / 127, q = round to nearest even (x / d); d = 0 gives q = 0.
  *   per_worker: every worker has its own copy, `bytes` apart, max_workers of them. */
 typedef struct stele_buffer {
@@ -79,6 +80,11 @@ typedef struct stele_buffer {
   uint32_t scheme; /* enum stele_scheme; STELE_I32 for token ids */
   uint32_t per_worker;
 } stele_buffer;
+
+/* Bytes of such a record; columns is a multiple of 32. */
+static inline uint64_t stele_q8_row_bytes(uint64_t columns) {
+  return columns + columns / 32 * 2 * sizeof(float) + columns / 16 * sizeof(int16_t);
+}
 
 /* One op of a step. Which fields count depends on its kind; IR.md gives the formula of each.
  *

@@ -134,7 +134,14 @@ enum stele_scheme { /* how numbers are stored; the table is compiler/weights/sch
                     STELE_Q8_0 = 3,
                     STELE_Q4_0 = 4,
                     STELE_Q4_1 = 5,
-                    STELE_I32 = 6
+                    STELE_I32 = 6,
+                    STELE_Q5_0 = 7,
+                    STELE_Q5_1 = 8,
+                    STELE_Q2_K = 9,
+                    STELE_Q3_K = 10,
+                    STELE_Q4_K = 11,
+                    STELE_Q5_K = 12,
+                    STELE_Q6_K = 13
 };
 
 enum stele_group_kind {

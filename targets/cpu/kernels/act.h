@@ -55,8 +55,9 @@ INLINE vf norm_lanes(const cpu_shape *s, vf x, float factor, vf w) {
   return x * factor * w;
 }
 
-/* Quantises 32 numbers: d = max|x| / 127, q = x / d to the nearest, s = d * sum(q). */
-INLINE void quantise_block(vf low, vf high, int8_t *q, float *d, float *s) {
+/* Quantises 32 numbers: d = max|x| / 127, q = x / d to the nearest, sums of q by halves, s = d *
+ * sum(q). */
+INLINE void quantise_block(vf low, vf high, int8_t *q, float *d, float *s, int16_t *sums) {
   typedef int8_t v16b __attribute__((vector_size(16)));
   float scale = largest_f(max_f(abs_f(low), abs_f(high))) / 127.0f;
   float divisor = scale == 0 ? 1.0f : scale;
@@ -64,14 +65,18 @@ INLINE void quantise_block(vf low, vf high, int8_t *q, float *d, float *s) {
   v16b bl = __builtin_convertvector(ql, v16b), bh = __builtin_convertvector(qh, v16b);
   __builtin_memcpy(q, &bl, 16);
   __builtin_memcpy(q + 16, &bh, 16);
+  int32_t sum_low = __builtin_reduce_add(ql), sum_high = __builtin_reduce_add(qh);
   *d = scale;
-  *s = scale * (float)__builtin_reduce_add(ql + qh);
+  *s = scale * (float)(sum_low + sum_high);
+  sums[0] = (int16_t)sum_low;
+  sums[1] = (int16_t)sum_high;
 }
 /* The same into block `block` of a quantised row. */
 INLINE void quantise_into(uint8_t *row, uint32_t columns, uint32_t block, vf low, vf high) {
-  float *d = (float *)(void *)(row + columns);
-  quantise_block(low, high, (int8_t *)row + block * CPU_BLOCK, d + block,
-                 d + columns / CPU_BLOCK + block);
+  float *d = (float *)(void *)(row + columns), *s = d + columns / CPU_BLOCK;
+  int16_t *sums = (int16_t *)(void *)(s + columns / CPU_BLOCK);
+  quantise_block(low, high, (int8_t *)row + block * CPU_BLOCK, d + block, s + block,
+                 sums + 2 * block);
 }
 
 /* Leaves token `row` of the op's input, after its prologue, in to's scheme. */

@@ -66,10 +66,9 @@ typedef struct rows {
   uint32_t scheme, columns;
 } rows;
 
-/* A quantised row is int8 q[columns], float d[columns / 32], float s[columns / 32]. */
+/* program.h draws a quantised row. */
 INLINE size_t row_bytes(rows r) {
-  if (r.scheme == STELE_Q8_0) return r.columns + (size_t)(r.columns / CPU_BLOCK) * 8;
-  return (size_t)r.columns * 4;
+  return r.scheme == STELE_Q8_0 ? stele_q8_row_bytes(r.columns) : (size_t)r.columns * 4;
 }
 INLINE uint8_t *row_of(rows r, uint32_t row) { return r.base + row * row_bytes(r); }
 INLINE float *row_f(rows r, uint32_t row) { return (float *)(void *)row_of(r, row); }

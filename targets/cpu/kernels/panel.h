@@ -3,36 +3,12 @@
  * Every (row, token) has one accumulator and adds in the order of the columns (float products) or
  * of the blocks (integer products: the sum within a block is exact), whatever the number of tokens
  * at once, so a token's result does not depend on its neighbours.
- * The layouts are drawn in ../layout.c. */
+ * The layouts are drawn in ../layout.c, numbers.h and schemes/. */
 #ifndef CPU_PANEL_H
 #define CPU_PANEL_H
 
-#include "call.h"
+#include "block.h"
 
-#define STREAMS 4
-#define PREFETCH_AHEAD 640 /* bytes, in each stream */
-
-/* Pieces of a block are unrolled where registers allow: elsewhere so much would be live at once
- * that most of it went through memory. */
-#if defined(__AVX512F__)
-#define TOKENS_AT_ONCE 8
-#define MANY_REGISTERS 1
-#else
-#define TOKENS_AT_ONCE 4
-#define MANY_REGISTERS 0
-#endif
-_Static_assert(TOKENS_AT_ONCE <= CPU_MAX_TOKENS, "frames are sized for CPU_MAX_TOKENS");
-
-INLINE size_t block_bytes(uint32_t scheme) {
-  switch (scheme) {
-    case STELE_Q8_0:
-      return CPU_PANEL * (32 + 2);
-    case STELE_Q4_0:
-      return CPU_PANEL * (16 + 2);
-    default:
-      return CPU_PANEL * (16 + 4); /* q4_1 */
-  }
-}
 INLINE size_t panel_bytes(uint32_t scheme, uint32_t columns) {
   switch (scheme) {
     case STELE_F32:
@@ -41,7 +17,7 @@ INLINE size_t panel_bytes(uint32_t scheme, uint32_t columns) {
     case STELE_BF16:
       return (size_t)columns * CPU_PANEL * 2;
     default:
-      return columns / CPU_BLOCK * block_bytes(scheme);
+      return columns / packing_of(scheme).columns * block_bytes(packing_of(scheme));
   }
 }
 INLINE bool is_float(uint32_t scheme) { return scheme <= STELE_BF16; }
@@ -53,21 +29,11 @@ INLINE int pass_tokens(const cpu_shape *s) {
   return n < TOKENS_AT_ONCE ? n : TOKENS_AT_ONCE;
 }
 
-/* Streams per call: as many as keep memory busy, or the adders where weights are floats. Passes of
- * many tokens wait for neither. */
-INLINE int stream_count(int nt) { return nt == 1 ? STREAMS : nt == 2 ? STREAMS / 2 : 1; }
-
 /* ---- float weights ------------------------------------------------------------------------- */
 
 INLINE vf load_weights(uint32_t scheme, const uint8_t *w) {
   if (scheme == STELE_F32) return load_f(w);
   return scheme == STELE_F16 ? from_f16(load_h(w)) : from_bf16(load_h(w));
-}
-
-/* Number k of a token, whatever the scheme. */
-INLINE float activation(rows x, const uint8_t *row, uint32_t k) {
-  if (x.scheme == STELE_F32) return load_f32(row + k * 4);
-  return (float)(int8_t)row[k] * load_f32(row + x.columns + k / CPU_BLOCK * 4);
 }
 
 /* y[p * nt + t] for np panels; each panel is a stream of its own. */
@@ -86,142 +52,14 @@ INLINE void float_panels(uint32_t scheme, rows x, const uint8_t *const *w, const
       vf weights = load_weights(scheme, at);
       UNROLL
       for (int t = 0; t < nt; t++)
-        sum[p * nt + t] = fma_f(weights, splat(activation(x, x_rows[t], k)), sum[p * nt + t]);
+        sum[p * nt + t] = fma_f(weights, splat(load_f32(x_rows[t] + k * 4)), sum[p * nt + t]);
     }
   }
   UNROLL
   for (int i = 0; i < np * nt; i++) y[i] = sum[i];
 }
 
-/* ---- quantised weights, float activations -------------------------------------------------- */
-
-/* A block's 32 columns one after another, decoded exactly as the format says: d q, d (q - 8),
- * d q + m. */
-INLINE void decoded_block(uint32_t scheme, rows x, uint32_t b, const uint8_t *w,
-                          const uint8_t *const *x_rows, const int nt, vf *sum) {
-  const int groups = scheme == STELE_Q8_0 ? 8 : 4, halves = scheme == STELE_Q8_0 ? 1 : 2;
-  const uint8_t *scales = w + groups * 64;
-  vf d = from_f16(load_h(scales));
-  vf m = scheme == STELE_Q4_1 ? from_f16(load_h(scales + 32)) : (vf){0};
-  for (int g = 0; g < groups * halves; g++) {
-    vi four = (vi)load_b(w + g % groups * 64) >> (g / groups * 4);
-    uint32_t k = b * CPU_BLOCK + (uint32_t)g * 4;
-    UNROLL
-    for (int i = 0; i < 4; i++) {
-      vi q = scheme == STELE_Q8_0 ? four << (24 - 8 * i) >> 24 : (four >> (8 * i)) & 15;
-      if (scheme == STELE_Q4_0) q = q - 8;
-      vf weights = to_float(q) * d;
-      if (scheme == STELE_Q4_1) weights = weights + m;
-      UNROLL
-      for (int t = 0; t < nt; t++)
-        sum[t] = fma_f(weights, splat(activation(x, x_rows[t], k + (uint32_t)i)), sum[t]);
-    }
-  }
-}
-
-/* ---- quantised weights, quantised activations ---------------------------------------------- */
-
-/* What a block's products add up to, per token: sums of 32 bits, or what dot_u4 sums in. */
-typedef struct block_sums {
-  vi sum[CPU_MAX_TOKENS];
-  dot_u4 u4[CPU_MAX_TOKENS];
-} block_sums;
-
-/* Piece g of a block times 8-bit activations q[t] of the block: columns 4 g .. 4 g + 3, and of
- * 4-bit weights 16 + 4 g .. 16 + 4 g + 3 as well. */
-INLINE void narrow_piece(uint32_t scheme, const uint8_t *w, const uint8_t *const *q, int g,
-                         const int nt, block_sums *sums) {
-  vb both = load_b(w + g * 64);
-  vb low = both & 15, high = (vb)((vs)both >> 4) & 15;
-  UNROLL
-  for (int t = 0; t < nt; t++) {
-    const uint8_t *at = q[t] + g * 4;
-    if (scheme == STELE_Q8_0) {
-      sums->sum[t] = dot_s8_add(sums->sum[t], both, load_i32(at));
-    } else {
-      sums->u4[t] = dot_u4_add(sums->u4[t], low, load_i32(at));
-      sums->u4[t] = dot_u4_add(sums->u4[t], high, load_i32(at + 16));
-    }
-  }
-}
-
-/* The same times 16-bit activations. */
-INLINE void wide_piece(uint32_t scheme, const uint8_t *w, const uint8_t *const *q, int g,
-                       const int nt, block_sums *sums) {
-  vs both = (vs)load_b(w + g * 64);
-  if (scheme == STELE_Q8_0) {
-    vs even = both << 8 >> 8, odd = both >> 8;
-    UNROLL
-    for (int t = 0; t < nt; t++) {
-      sums->sum[t] = madd_16(sums->sum[t], even, load_i32(q[t] + g * 8));
-      sums->sum[t] = madd_16(sums->sum[t], odd, load_i32(q[t] + g * 8 + 4));
-    }
-    return;
-  }
-  vs even = both & 15, odd = both >> 8 & 15, high_even = both >> 4 & 15;
-  vs high_odd = (vs)((vus)both >> 12);
-  UNROLL
-  for (int t = 0; t < nt; t++) {
-    sums->sum[t] = madd_16(sums->sum[t], even, load_i32(q[t] + g * 8));
-    sums->sum[t] = madd_16(sums->sum[t], odd, load_i32(q[t] + g * 8 + 4));
-    sums->sum[t] = madd_16(sums->sum[t], high_even, load_i32(q[t] + 32 + g * 8));
-    sums->sum[t] = madd_16(sums->sum[t], high_odd, load_i32(q[t] + 32 + g * 8 + 4));
-  }
-}
-
-INLINE void piece(uint32_t scheme, bool wide, const uint8_t *w, const uint8_t *const *q, int g,
-                  const int nt, block_sums *sums) {
-  if (stream_count(nt) > 1) prefetch(w + g * 64 + PREFETCH_AHEAD);
-  if (wide)
-    wide_piece(scheme, w, q, g, nt, sums);
-  else
-    narrow_piece(scheme, w, q, g, nt, sums);
-}
-
-/* The sum of a block's bytes, from s = d * sum rounded once: |sum| < 2^12, so s / d is within a
- * few units in the last place of it. d = 0 gives any number, which then is multiplied by d. */
-INLINE int32_t block_sum(float s, float d) {
-  union {
-    float f;
-    int32_t i;
-  } u = {s / d + ROUND_MAGIC};
-  return u.i - 0x4b400000;
-}
-
-/* Adds a block's d_w d_x (q_w . q_x) + m_w s_x; q4_0 has m_w = -8 d_w, q8_0 none. */
-INLINE void integer_block(uint32_t scheme, bool wide, uint32_t columns, uint32_t b,
-                          const uint8_t *w, const uint8_t *const *x_rows, const int nt, vf *sum) {
-  const uint32_t blocks = columns / CPU_BLOCK, bytes = wide ? 2 : 1; /* of an activation */
-  const int pieces = scheme == STELE_Q8_0 ? 8 : 4;
-  const bool narrow_u4 = !wide && scheme != STELE_Q8_0;
-  const bool biased = DOT_S8_NEEDS_SUM && !wide && scheme == STELE_Q8_0;
-  block_sums sums;
-  const uint8_t *q[CPU_MAX_TOKENS], *scales[CPU_MAX_TOKENS];
-  UNROLL
-  for (int t = 0; t < nt; t++) {
-    q[t] = x_rows[t] + b * CPU_BLOCK * bytes;
-    scales[t] = x_rows[t] + columns * bytes + b * 4;
-    sums.u4[t] = (dot_u4){0};
-    sums.sum[t] = (vi){0};
-    if (biased)
-      sums.sum[t] = dot_s8_begin(block_sum(load_f32(scales[t] + blocks * 4), load_f32(scales[t])));
-  }
-  if (nt == 1 || MANY_REGISTERS) {
-    UNROLL
-    for (int g = 0; g < pieces; g++) piece(scheme, wide, w, q, g, nt, &sums);
-  } else {
-    for (int g = 0; g < pieces; g++) piece(scheme, wide, w, q, g, nt, &sums);
-  }
-  if (stream_count(nt) > 1) prefetch(w + pieces * 64 + PREFETCH_AHEAD);
-  vf d = from_f16(load_h(w + pieces * 64));
-  vf m = scheme == STELE_Q4_1 ? from_f16(load_h(w + pieces * 64 + 32)) : d * -8.0f;
-  UNROLL
-  for (int t = 0; t < nt; t++) {
-    vf exact = to_float(narrow_u4 ? dot_u4_end(sums.u4[t]) : sums.sum[t]);
-    sum[t] = fma_f(exact * load_f32(scales[t]), d, sum[t]);
-    if (scheme != STELE_Q8_0) sum[t] = fma_f(m, splat(load_f32(scales[t] + blocks * 4)), sum[t]);
-  }
-}
+/* ---- quantised weights ---------------------------------------------------------------------- */
 
 /* y[p * nt + t]; the panels take turns at each block. */
 INLINE void block_panels(uint32_t scheme, rows x, const uint8_t *const *w, const int np,
@@ -229,14 +67,10 @@ INLINE void block_panels(uint32_t scheme, rows x, const uint8_t *const *w, const
   vf sum[STREAMS * CPU_MAX_TOKENS];
   UNROLL
   for (int i = 0; i < np * nt; i++) sum[i] = (vf){0};
-  for (uint32_t b = 0; b < x.columns / CPU_BLOCK; b++)
-    for (int p = 0; p < np; p++) {
-      const uint8_t *at = w[p] + b * block_bytes(scheme);
-      if (x.scheme == STELE_F32)
-        decoded_block(scheme, x, b, at, x_rows, nt, sum + p * nt);
-      else
-        integer_block(scheme, x.scheme == CPU_WIDE, x.columns, b, at, x_rows, nt, sum + p * nt);
-    }
+  const packing k = packing_of(scheme);
+  for (uint32_t b = 0; b < x.columns / k.columns; b++)
+    for (int p = 0; p < np; p++)
+      add_block(scheme, x, b, w[p] + b * block_bytes(k), x_rows, nt, sum + p * nt);
   UNROLL
   for (int i = 0; i < np * nt; i++) y[i] = sum[i];
 }

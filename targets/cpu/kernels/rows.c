@@ -4,29 +4,21 @@
 
 /* ---- embed --------------------------------------------------------------------------------- */
 
-/* 32 numbers of one row of a quantised panel's block, a piece of 4 bytes at a time. */
-INLINE void gather_block(uint32_t scheme, const uint8_t *block, uint32_t lane, float scale,
+/* One row of a quantised panel's block: 16 rows are decoded, and one is kept. */
+INLINE void gather_block(uint32_t scheme, const uint8_t *block, uint32_t lane, float factor,
                          float *y) {
-  const uint32_t groups = scheme == STELE_Q8_0 ? 8 : 4;
-  const uint8_t *scales = block + groups * 64;
-  vh half = {0};
-  __builtin_memcpy(&half, scales + lane * 2, 2);
-  float d = from_f16(half)[0], m = 0;
-  if (scheme == STELE_Q4_1) {
-    __builtin_memcpy(&half, scales + 32 + lane * 2, 2);
-    m = from_f16(half)[0];
-  }
-  for (uint32_t g = 0; g < groups; g++)
-    for (uint32_t i = 0; i < 4; i++) {
-      uint8_t byte = block[g * 64 + lane * 4 + i];
-      if (scheme == STELE_Q8_0) {
-        y[g * 4 + i] = (float)(int8_t)byte * d * scale;
-        continue;
+  const packing k = packing_of(scheme);
+  vf scale[MAX_PARTS], min[MAX_PARTS];
+  block_scales(scheme, block, scale, min);
+  for (uint32_t column = 0; column < k.columns; column += GROUP) {
+    vb pieces[GROUP_PIECES];
+    unpack_group(k.bits, block + column / GROUP * group_bytes(k), pieces);
+    for (uint32_t g = 0; g < GROUP_PIECES; g++)
+      for (int i = 0; i < 4; i++) {
+        const uint32_t at = column + g * 4, part = at / k.part;
+        y[at + (uint32_t)i] = decode_column(k, pieces[g], i, scale[part], min[part])[lane] * factor;
       }
-      int32_t low = byte & 15, high = byte >> 4, zero = scheme == STELE_Q4_0 ? 8 : 0;
-      y[g * 4 + i] = ((float)(low - zero) * d + m) * scale;
-      y[g * 4 + 16 + i] = ((float)(high - zero) * d + m) * scale;
-    }
+  }
 }
 
 /* Row `row` of a packed matrix. */
@@ -34,8 +26,9 @@ INLINE void gather_row(const cpu_matrix *m, const uint8_t *w, uint32_t row, floa
   const uint8_t *panel = w + row / CPU_PANEL * panel_bytes(m->scheme, m->columns);
   uint32_t lane = row % CPU_PANEL;
   if (!is_float(m->scheme)) {
-    for (uint32_t b = 0; b < m->columns / CPU_BLOCK; b++)
-      gather_block(m->scheme, panel + b * block_bytes(m->scheme), lane, scale, y + b * CPU_BLOCK);
+    const packing k = packing_of(m->scheme);
+    for (uint32_t b = 0; b < m->columns / k.columns; b++)
+      gather_block(m->scheme, panel + b * block_bytes(k), lane, scale, y + b * k.columns);
     return;
   }
   const uint32_t bytes = m->scheme == STELE_F32 ? 4 : 2;

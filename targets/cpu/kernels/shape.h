@@ -75,10 +75,10 @@ static inline uint32_t cpu_head_stride(const cpu_shape *s) {
 #define CPU_MAX_TOKENS 8u /* tokens per pass over a panel, at most */
 #define CPU_QUERIES 4u    /* queries per pass over a page, at most */
 
-/* Bytes of a row of 16-bit activations: int16 q[columns], float d[columns / 32], s[columns / 32].
- */
+/* Bytes of a row of 16-bit activations: int16 q[columns], float d[columns / 32], s[columns / 32],
+ * int32 sums[columns / 16]. */
 static inline uint32_t cpu_wide_bytes(uint32_t columns) {
-  return columns * 2 + columns / CPU_BLOCK * 8;
+  return columns * 2 + columns / CPU_BLOCK * 16;
 }
 
 static inline uint32_t cpu_stack_wide(const cpu_shape *s) {

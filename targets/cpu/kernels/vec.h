@@ -55,6 +55,19 @@ INLINE vh load_h(const void *p) {
   __builtin_memcpy(&v, p, sizeof v);
   return v;
 }
+INLINE vi load_i(const void *p) {
+  vi v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+/* 16 bytes as numbers of 32 bits. */
+INLINE vi load_i8(const void *p) {
+  typedef int8_t v16b __attribute__((vector_size(16)));
+  v16b v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return __builtin_convertvector(v, vi);
+}
+INLINE vi load_u8(const void *p) { return load_i8(p) & 255; }
 /* The first count lanes; the others are zero, and their memory is not touched. */
 INLINE vf load_f_part(const void *p, uint32_t count) {
   vf v = {0};
@@ -72,6 +85,11 @@ INLINE void store_f_part(void *p, vf v, uint32_t count) {
 INLINE int32_t load_i32(const void *p) {
   int32_t v;
   __builtin_memcpy(&v, p, 4);
+  return v;
+}
+INLINE int32_t load_i16(const void *p) {
+  int16_t v;
+  __builtin_memcpy(&v, p, 2);
   return v;
 }
 INLINE float load_f32(const void *p) {
@@ -174,27 +192,24 @@ INLINE vh to_f16(vf x) {
 
 /* ---- dot products of 4 bytes per lane ------------------------------------------------------ */
 
-/* dot_u4: rows of 4 numbers 0..15 times the 4 signed bytes of x, summed over at most 8 calls;
- * dot_s8: rows of 4 signed bytes times the same. The sums are exact. `sum8` is the sum of all
- * bytes of x that the calls will see, which one of the variants needs. */
+/* dot_u: rows of 4 unsigned numbers of 2 to 6 bits times the 4 signed bytes of x, summed over at
+ * most dot_u_run(bits, n) <= n calls; dot_s8: rows of 4 signed bytes times the same, over any
+ * number of calls, where DOT_S8_OFFSET times the sum of x is missing. No byte of x is -128. All
+ * sums are exact. */
 #if defined(__AVX512VNNI__)
 
-typedef vi dot_u4;
-INLINE dot_u4 dot_u4_add(dot_u4 a, vb w, int32_t x) {
+typedef vi dot_u;
+INLINE int dot_u_run(uint32_t bits, int n) { return bits ? n : 0; }
+INLINE dot_u dot_u_add(dot_u a, vb w, int32_t x) {
   return (vi)_mm512_dpbusd_epi32((__m512i)a, (__m512i)w, _mm512_set1_epi32(x));
 }
-INLINE vi dot_u4_end(dot_u4 a) { return a; }
+INLINE vi dot_u_end(dot_u a) { return a; }
 
-/* The instruction takes unsigned times signed bytes: w + 128 is what it gets, and 128 times the
- * sum of x is taken off beforehand. */
-typedef vi dot_s8;
-#define DOT_S8_NEEDS_SUM 1
-INLINE dot_s8 dot_s8_begin(int32_t sum8) { return splat_i(-128 * sum8); }
-INLINE dot_s8 dot_s8_add(dot_s8 a, vb w, int32_t x) {
+/* The instruction takes unsigned times signed bytes: w + 128 is what it gets. */
+#define DOT_S8_OFFSET 128
+INLINE vi dot_s8_add(vi a, vb w, int32_t x) {
   return (vi)_mm512_dpbusd_epi32((__m512i)a, (__m512i)(w ^ (int8_t)-128), _mm512_set1_epi32(x));
 }
-INLINE vi dot_s8_end(dot_s8 a) { return a; }
-
 #elif defined(__AVX2__)
 
 INLINE __m256i low_half(vb v) {
@@ -209,36 +224,34 @@ INLINE vb join_halves(__m256i low, __m256i high) {
                                      13, 14, 15);
 }
 
-/* Two 16-bit sums per row: 8 calls * 2 products * 15 * 127 = 30480 < 32768. */
-typedef vs dot_u4;
-INLINE dot_u4 dot_u4_add(dot_u4 a, vb w, int32_t x) {
+/* Two 16-bit sums per row, each of 2 products a call: 8 * 2 * 15 * 127 = 30480 for 4 bits, 4 * 2 *
+ * 31 * 127 = 31496 for 5, 2 * 2 * 63 * 127 = 32004 for 6, all below 2^15. */
+typedef vs dot_u;
+INLINE int dot_u_run(uint32_t bits, int n) {
+  const int most = bits == 6 ? 2 : bits == 5 ? 4 : 8;
+  return most < n ? most : n;
+}
+INLINE dot_u dot_u_add(dot_u a, vb w, int32_t x) {
   __m256i xs = _mm256_set1_epi32(x);
   return a + (vs)join_halves(_mm256_maddubs_epi16(low_half(w), xs),
                              _mm256_maddubs_epi16(high_half(w), xs));
 }
-INLINE vi dot_u4_end(dot_u4 a) {
+INLINE vi dot_u_end(dot_u a) {
   __m256i ones = _mm256_set1_epi16(1);
   return (vi)join_halves(_mm256_madd_epi16(low_half((vb)a), ones),
                          _mm256_madd_epi16(high_half((vb)a), ones));
 }
 
 /* |w| times x with w's sign: 2 * 128 * 127 = 32512 < 32768, so pairs fit 16 bits. */
-typedef vi dot_s8;
-#define DOT_S8_NEEDS_SUM 0
-INLINE dot_s8 dot_s8_begin(int32_t sum8) {
-  (void)sum8;
-  return (vi){0};
-}
+#define DOT_S8_OFFSET 0
 INLINE __m256i dot_s8_half(__m256i w, __m256i xs) {
   __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(xs, w));
   return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
 }
-INLINE dot_s8 dot_s8_add(dot_s8 a, vb w, int32_t x) {
+INLINE vi dot_s8_add(vi a, vb w, int32_t x) {
   __m256i xs = _mm256_set1_epi32(x);
   return a + (vi)join_halves(dot_s8_half(low_half(w), xs), dot_s8_half(high_half(w), xs));
 }
-INLINE vi dot_s8_end(dot_s8 a) { return a; }
-
 #else
 
 /* Sums of two 16-bit products per lane. */
@@ -264,19 +277,13 @@ INLINE vi madd_bytes(vb w, int32_t x) {
   return madd_pairs(ws << 8 >> 8, xs << 8 >> 8) + madd_pairs(ws >> 8, xs >> 8);
 }
 
-typedef vi dot_u4;
-INLINE dot_u4 dot_u4_add(dot_u4 a, vb w, int32_t x) { return a + madd_bytes(w, x); }
-INLINE vi dot_u4_end(dot_u4 a) { return a; }
+typedef vi dot_u;
+INLINE int dot_u_run(uint32_t bits, int n) { return bits ? n : 0; }
+INLINE dot_u dot_u_add(dot_u a, vb w, int32_t x) { return a + madd_bytes(w, x); }
+INLINE vi dot_u_end(dot_u a) { return a; }
 
-typedef vi dot_s8;
-#define DOT_S8_NEEDS_SUM 0
-INLINE dot_s8 dot_s8_begin(int32_t sum8) {
-  (void)sum8;
-  return (vi){0};
-}
-INLINE dot_s8 dot_s8_add(dot_s8 a, vb w, int32_t x) { return a + madd_bytes(w, x); }
-INLINE vi dot_s8_end(dot_s8 a) { return a; }
-
+#define DOT_S8_OFFSET 0
+INLINE vi dot_s8_add(vi a, vb w, int32_t x) { return a + madd_bytes(w, x); }
 #endif
 
 /* a + the sums of two products of 16 bits per lane. */

@@ -26,7 +26,7 @@ INLINE operands operands_of(const call *c) {
   return o;
 }
 
-INLINE void widen_block(vf low, vf high, int16_t *q, float *d, float *s) {
+INLINE void widen_block(vf low, vf high, int16_t *q, float *d, float *s, int32_t *sums) {
   typedef int16_t v16s __attribute__((vector_size(32)));
   float scale = largest_f(max_f(abs_f(low), abs_f(high))) / 32767.0f;
   float divisor = scale == 0 ? 1.0f : scale;
@@ -36,15 +36,18 @@ INLINE void widen_block(vf low, vf high, int16_t *q, float *d, float *s) {
   v16s bl = __builtin_convertvector(sl, v16s), bh = __builtin_convertvector(sh, v16s);
   __builtin_memcpy(q, &bl, 32);
   __builtin_memcpy(q + 16, &bh, 32);
+  sums[0] = __builtin_reduce_add(ql);
+  sums[1] = __builtin_reduce_add(qh);
   *d = scale;
-  *s = scale * (float)__builtin_reduce_add(ql + qh);
+  *s = scale * (float)(sums[0] + sums[1]);
 }
 
 INLINE void widen_row(const float *x, uint32_t columns, uint8_t *to) {
   float *d = (float *)(void *)(to + columns * 2), *s = d + columns / CPU_BLOCK;
+  int32_t *sums = (int32_t *)(void *)(s + columns / CPU_BLOCK);
   for (uint32_t b = 0; b < columns / CPU_BLOCK; b++)
     widen_block(load_f(x + b * CPU_BLOCK), load_f(x + b * CPU_BLOCK + LANES),
-                (int16_t *)(void *)to + b * CPU_BLOCK, d + b, s + b);
+                (int16_t *)(void *)to + b * CPU_BLOCK, d + b, s + b, sums + 2 * b);
 }
 
 /* Makes tokens from `begin` on ready; false when there are none. Ops call it until then:

@@ -47,23 +47,31 @@ static void do_to_bf16(const float *x, uint16_t *h) {
 static float do_sum(const float *x) { return sum_f(load_f(x)); }
 static float do_largest(const float *x) { return largest_f(load_f(x)); }
 
-static void do_dot_u4(const uint8_t *w, const int8_t *x, int32_t *sums) {
-  dot_u4 dot = {0};
-  for (int j = 0; j < 8; j++) dot = dot_u4_add(dot, load_b(w + j * 64), load_i32(x + j * 4));
-  vi v = dot_u4_end(dot);
-  __builtin_memcpy(sums, &v, sizeof v);
+static void do_dot_u(uint32_t bits, const uint8_t *w, const int8_t *x, int32_t *sums) {
+  const int run = dot_u_run(bits, 8);
+  vi total = {0};
+  for (int begin = 0; begin < 8; begin += run) {
+    dot_u dot = {0};
+    for (int j = begin; j < begin + run; j++)
+      dot = dot_u_add(dot, load_b(w + j * 64), load_i32(x + j * 4));
+    total = total + dot_u_end(dot);
+  }
+  __builtin_memcpy(sums, &total, sizeof total);
 }
 static void do_dot_s8(const int8_t *w, const int8_t *x, int32_t *sums) {
   int32_t sum = 0;
   for (int i = 0; i < 32; i++) sum += x[i];
-  dot_s8 dot = dot_s8_begin(sum);
+  vi dot = splat_i(-DOT_S8_OFFSET * sum);
   for (int j = 0; j < 8; j++) dot = dot_s8_add(dot, load_b(w + j * 64), load_i32(x + j * 4));
-  vi v = dot_s8_end(dot);
-  __builtin_memcpy(sums, &v, sizeof v);
+  __builtin_memcpy(sums, &dot, sizeof dot);
 }
-static int32_t do_block_sum(float s, float d) { return block_sum(s, d); }
-static void do_quantise(const float *x, int8_t *q, float *d, float *s) {
-  quantise_block(load_f(x), load_f(x + 16), q, d, s);
+static void do_unpack(uint32_t bits, const uint8_t *words, uint8_t *pieces) {
+  vb all[GROUP_PIECES];
+  for (int g = 0; g < GROUP_PIECES; g++) all[g] = unpack(bits, words, g);
+  __builtin_memcpy(pieces, all, sizeof all);
+}
+static void do_quantise(const float *x, int8_t *q, float *d, float *s, int16_t *sums) {
+  quantise_block(load_f(x), load_f(x + 16), q, d, s, sums);
 }
 
 const primitives JOIN(primitives_, LEVEL) = {
@@ -78,8 +86,8 @@ const primitives JOIN(primitives_, LEVEL) = {
     .to_bf16 = do_to_bf16,
     .sum = do_sum,
     .largest = do_largest,
-    .dot_u4 = do_dot_u4,
+    .dot_u = do_dot_u,
     .dot_s8 = do_dot_s8,
-    .block_sum = do_block_sum,
+    .unpack = do_unpack,
     .quantise = do_quantise,
 };

@@ -18,10 +18,11 @@ typedef struct primitives {
   float (*sum)(const float *x);
   float (*largest)(const float *x);
   /* 8 pieces of 16 rows x 4 bytes times 32 bytes: 16 sums */
-  void (*dot_u4)(const uint8_t *w, const int8_t *x, int32_t *sums);
+  void (*dot_u)(uint32_t bits, const uint8_t *w, const int8_t *x, int32_t *sums);
   void (*dot_s8)(const int8_t *w, const int8_t *x, int32_t *sums);
-  int32_t (*block_sum)(float s, float d);
-  void (*quantise)(const float *x, int8_t *q, float *d, float *s);
+  /* 8 pieces of 64 bytes from `bits` words of as many */
+  void (*unpack)(uint32_t bits, const uint8_t *words, uint8_t *pieces);
+  void (*quantise)(const float *x, int8_t *q, float *d, float *s, int16_t *sums);
 } primitives;
 
 extern const primitives primitives_generic, primitives_avx2, primitives_vnni, primitives_emulated;

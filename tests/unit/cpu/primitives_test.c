@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
+#include "drawing.h"
 #include "primitives.h"
 
 #define LANES 16
@@ -185,17 +186,22 @@ static void test_to_half(void **state) {
 
 /* ---- products of bytes ----------------------------------------------------------------- */
 
-static void check_dots(const primitives *p, const int8_t *w, const int8_t *x) {
-  uint8_t nibbles[8 * 64];
+static void check_dot_u(const primitives *p, uint32_t bits, const int8_t *w, const int8_t *x) {
+  uint8_t numbers[8 * 64];
   int32_t found[LANES];
-  for (int i = 0; i < 8 * 64; i++) nibbles[i] = (uint8_t)w[i] & 15;
+  for (int i = 0; i < 8 * 64; i++) numbers[i] = (uint8_t)(w[i] & ((1 << bits) - 1));
   for (int row = 0; row < LANES; row++) found[row] = -1;
-  p->dot_u4(nibbles, x, found);
+  p->dot_u(bits, numbers, x, found);
   for (int row = 0; row < LANES; row++) {
     int32_t sum = 0;
-    for (int k = 0; k < 32; k++) sum += nibbles[k / 4 * 64 + row * 4 + k % 4] * x[k];
+    for (int k = 0; k < 32; k++) sum += numbers[k / 4 * 64 + row * 4 + k % 4] * x[k];
     assert_int_equal(found[row], sum);
   }
+}
+
+static void check_dots(const primitives *p, const int8_t *w, const int8_t *x) {
+  int32_t found[LANES];
+  for (uint32_t bits = 2; bits <= 6; bits++) check_dot_u(p, bits, w, x);
   p->dot_s8(w, x, found);
   for (int row = 0; row < LANES; row++) {
     int32_t sum = 0;
@@ -223,27 +229,35 @@ static void test_dots(void **state) {
     }
 }
 
-/* The sum of a block's bytes comes back from s = d * sum, whatever d. */
-static void test_block_sum(void **state) {
+static void test_unpack(void **state) {
   const primitives *p = *state;
-  for (int sum = -32 * 127; sum <= 32 * 127; sum++) {
-    float d = float_of((random_bits() & 0x7fffff) | (random_bits() % 200 + 20) << 23);
-    assert_int_equal(p->block_sum(d * (float)sum, d), sum);
-  }
+  static const uint32_t widths[] = {2, 3, 4, 5, 6, 8};
+  for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+    for (int round = 0; round < 100; round++) {
+      uint8_t words[8 * 64], pieces[8 * 64];
+      for (size_t j = 0; j < sizeof words; j++) words[j] = (uint8_t)random_bits();
+      p->unpack(widths[i], words, pieces);
+      for (uint32_t row = 0; row < LANES; row++)
+        for (uint32_t k = 0; k < 32; k++)
+          assert_int_equal(pieces[k / 4 * 64 + row * 4 + k % 4],
+                           drawn_number(widths[i], words, row, k));
+    }
 }
 
 static void check_quantised(const primitives *p, const float *x) {
   int8_t q[32];
   float d, s, largest = 0;
-  int sum = 0;
-  p->quantise(x, q, &d, &s);
+  int16_t sums[2];
+  int sum[2] = {0};
+  p->quantise(x, q, &d, &s, sums);
   for (int i = 0; i < 32; i++) largest = fmaxf(largest, fabsf(x[i]));
   assert_true(d == largest / 127);
   for (int i = 0; i < 32; i++) {
     assert_int_equal(q[i], d == 0 ? 0 : (int)nearbyintf(x[i] / d));
-    sum += q[i];
+    sum[i / 16] += q[i];
   }
-  assert_true(s == d * (float)sum);
+  assert_true(sums[0] == sum[0] && sums[1] == sum[1]);
+  assert_true(s == d * (float)(sum[0] + sum[1]));
 }
 
 static void test_quantise(void **state) {
@@ -271,7 +285,7 @@ static int run(const char *level, const primitives *p) {
       cmocka_unit_test_prestate(test_from_half, (void *)p),
       cmocka_unit_test_prestate(test_to_half, (void *)p),
       cmocka_unit_test_prestate(test_dots, (void *)p),
-      cmocka_unit_test_prestate(test_block_sum, (void *)p),
+      cmocka_unit_test_prestate(test_unpack, (void *)p),
       cmocka_unit_test_prestate(test_quantise, (void *)p),
   };
   return cmocka_run_group_tests_name(level, tests, NULL, NULL);

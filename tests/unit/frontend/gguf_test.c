@@ -134,7 +134,7 @@ static void tensors_are_placed(void **state) {
   put_pair_u32(&f.bytes, "general.alignment", 64);
   put_gguf_tensor(&f.bytes, "b", 2, (const uint64_t[]){32, 3}, 3, 64);
   put_gguf_tensor(&f.bytes, "a", 1, (const uint64_t[]){4}, 0, 0);
-  put_gguf_tensor(&f.bytes, "c", 1, (const uint64_t[]){256}, 14, 128);
+  put_gguf_tensor(&f.bytes, "c", 1, (const uint64_t[]){256}, 16, 128);
   put_data(&f, 64, 256);
   assert_int_equal(parse(&f), STELE_OK);
   assert_int_equal(f.gguf.alignment, 64);
@@ -144,7 +144,7 @@ static void tensors_are_placed(void **state) {
   assert_true(b->scheme == STELE_Q4_1 && b->dims[0] == 3 && b->dims[1] == 32 && b->bytes == 60);
   assert_int_equal(b->data - a->data, 64);
   assert_true(c->scheme == UINT32_MAX);
-  assert_string_equal(c->type, "Q6_K");
+  assert_string_equal(c->type, "IQ2_XXS");
   done(&f);
 }
 

@@ -322,11 +322,11 @@ static void unsupported_gguf_types_are_named(void **state) {
   retype(f->gguf, "blk.0.attn_norm.weight", 8);
   expect_open_fails(f->gguf, STELE_UNSUPPORTED, &f->sink);
   EXPECT_WORDS(&f->sink, "'blk.0.attn_norm.weight' is a vector of type Q8_0, expected F32");
-  retype(f->gguf, "blk.0.attn_norm.weight", 14);
-  retype(f->gguf, "blk.1.attn_norm.weight", 14);
+  retype(f->gguf, "blk.0.attn_norm.weight", 16);
+  retype(f->gguf, "blk.1.attn_norm.weight", 16);
   expect_open_fails(f->gguf, STELE_UNSUPPORTED, &f->sink);
-  EXPECT_WORDS(&f->sink, "the type 'Q6_K' of tensor 'blk.0.attn_norm.weight' and others",
-               "supported: F32, F16, BF16, Q8_0, Q4_0, Q4_1");
+  EXPECT_WORDS(&f->sink, "the type 'IQ2_XXS' of tensor 'blk.0.attn_norm.weight' and others",
+               "supported: F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K to Q6_K");
 }
 
 /* ---- shards ---------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 
 #include "common.h"
 #include "scheme_blocks.h"
+#include "scheme_hashes.h"
 #include "support/encode.h"
 #include "weights/weights.h"
 
@@ -17,8 +18,8 @@ static void table_is_readable(void **state) {
       assert_true(weights_scheme_by_gguf_type((uint32_t)s->gguf_type, &scheme) && scheme == i);
   }
   assert_null(weights_scheme_get(WEIGHTS_SCHEME_COUNT));
-  assert_false(weights_scheme_by_name("q6_k", &scheme));
-  assert_false(weights_scheme_by_gguf_type(14, &scheme));
+  assert_false(weights_scheme_by_name("q8_k", &scheme));
+  assert_false(weights_scheme_by_gguf_type(15, &scheme));
   assert_string_equal(weights_scheme_get(STELE_Q4_1)->name, "q4_1");
 }
 
@@ -28,6 +29,7 @@ static void rows_have_sizes(void **state) {
   assert_true(weights_row_bytes(STELE_Q4_0, 64, &bytes) && bytes == 36);
   assert_true(weights_row_bytes(STELE_BF16, 3, &bytes) && bytes == 6);
   assert_false(weights_row_bytes(STELE_Q8_0, 33, &bytes));
+  assert_false(weights_row_bytes(STELE_Q4_K, 128, &bytes));
   assert_false(weights_row_bytes(STELE_F32, UINT64_MAX / 2, &bytes));
   assert_false(weights_row_bytes(99, 1, &bytes));
   assert_int_equal(bytes, 6);
@@ -44,6 +46,41 @@ static void blocks_decode_exactly(void **state) {
       weights_decode(blocks[i].scheme, moved + shift, 32, out);
       assert_memory_equal(out, blocks[i].bits, sizeof out);
     }
+}
+
+/* splitmix64 (Steele, Lea, Flood 2014), the upper byte. */
+static uint8_t random_byte(uint64_t counter) {
+  uint64_t z = counter * 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return (uint8_t)((z ^ (z >> 31)) >> 56);
+}
+
+/* FNV-1a over words; one NaN is as good as another. */
+static uint64_t hash_floats(uint64_t hash, const float *numbers, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t word = 0x7fc00000;
+    if (!isnan(numbers[i])) memcpy(&word, &numbers[i], sizeof word);
+    hash = (hash ^ word) * 0x100000001b3u;
+  }
+  return hash;
+}
+
+/* Many blocks of any bytes, their scales among them, to the bit. */
+static void random_blocks_decode_exactly(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof hashes / sizeof *hashes; i++) {
+    const weights_scheme *s = weights_scheme_get(hashes[i].scheme);
+    uint64_t hash = 0xcbf29ce484222325u, counter = (uint64_t)s->gguf_type << 32;
+    for (uint32_t b = 0; b < HASHED_BLOCKS; b++) {
+      uint8_t block[256];
+      float out[WEIGHTS_MAX_BLOCK];
+      for (uint32_t j = 0; j < s->block_bytes; j++) block[j] = random_byte(++counter);
+      weights_decode(hashes[i].scheme, block, s->block, out);
+      hash = hash_floats(hash, out, s->block);
+    }
+    assert_true(hash == hashes[i].hash);
+  }
 }
 
 /* All halves of both kinds, as base converts them. */
@@ -112,7 +149,7 @@ int main(void) {
       cmocka_unit_test(table_is_readable),        cmocka_unit_test(rows_have_sizes),
       cmocka_unit_test(blocks_decode_exactly),    cmocka_unit_test(halves_are_those_of_base),
       cmocka_unit_test(whole_numbers_and_floats), cmocka_unit_test(encoding_comes_back),
-      cmocka_unit_test(zeros_stay_zeros),
+      cmocka_unit_test(zeros_stay_zeros),         cmocka_unit_test(random_blocks_decode_exactly),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
