@@ -1,13 +1,16 @@
 /* Worker threads and their barrier.
  *
- * The barrier counts arrivals on one cache line; the last one resets the count and advances a
- * generation on another line, which the others watch. They watch it for some microseconds with
- * pauses (a step has hundreds of barriers a few microseconds apart) and then sleep on it (futex),
- * so that a busy machine gets its processors back. A run is two meetings at the same barrier: all
- * workers wait in the first one between steps. With more workers than processors nobody watches.
+ * The barrier is one word of 64 bits: a generation, how many have arrived in it, and whether one of
+ * them sleeps. Arriving adds to it; the last to arrive exchanges it for the next generation, which
+ * the others watch for. So a meeting costs two journeys of one cache line. They watch for some
+ * microseconds with pauses (a step has hundreds of barriers a few microseconds apart) and then
+ * sleep on the generation (futex). Not for long: who is late has lost its processor to another
+ * program, and may get the sleeper's. With more workers than processors they yield instead, which
+ * lets the others arrive, and sleep much later. A run is two meetings at the same barrier: all
+ * workers wait in the first one between steps.
  *
- * Sleeping is announced before the generation is looked at again, and the generation is advanced
- * before the sleepers are counted, both sequentially consistent: one of the two sees the other. */
+ * Who sleeps says so by a compare and exchange that fails once the generation has moved; who moves
+ * it sees in what it got back whether anybody has to be woken: no sleeper is missed. */
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/futex.h>
@@ -23,9 +26,15 @@
 
 #include "device/device.h"
 
-#define SPIN_NANOSECONDS 40000
-#define PAUSES_PER_LOOK 32 /* looks at the clock are dearer than pauses */
-#define LINE 128           /* two cache lines: neighbours are fetched in pairs */
+#define SPIN_NANOSECONDS 20000    /* inside a step */
+#define REST_NANOSECONDS 100000   /* between steps: the caller looks at the token */
+#define CROWD_NANOSECONDS 1500000 /* of yields, with more workers than processors */
+#define PAUSES 4                  /* between two looks: looks get in the way of who arrives */
+#define LOOKS_PER_TIME 8          /* looks at the clock are dearer */
+#define LINE 128                  /* two cache lines: neighbours are fetched in pairs */
+
+#define ARRIVAL ((uint64_t)1 << 32)
+#define SLEEPER ((uint64_t)1 << 63)
 
 typedef struct worker {
   device_host *host;
@@ -35,7 +44,7 @@ typedef struct worker {
 
 struct device_host {
   uint32_t workers, started;
-  bool spin;
+  bool crowded; /* more workers than processors */
   const base_allocator *allocator;
   worker *threads; /* [workers - 1] */
 
@@ -44,13 +53,9 @@ struct device_host {
   const stele_env *env;
   const stele_step_args *args;
 
-  char line_0[LINE];
-  _Atomic uint32_t arrived;
-  char line_1[LINE];
-  _Atomic uint32_t generation;
-  char line_2[LINE];
-  _Atomic uint32_t sleepers;
-  char line_3[LINE];
+  char before[LINE];
+  _Atomic uint64_t word; /* generation, arrivals, a sleeper: 32, 31 and 1 bits */
+  char behind[LINE];
 };
 
 static inline void pause_briefly(void) {
@@ -67,62 +72,79 @@ static uint64_t now_nanoseconds(void) {
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+static uint32_t arrivals(uint64_t word) { return (uint32_t)((word & ~SLEEPER) / ARRIVAL); }
+
 static bool passed(device_host *host, uint32_t generation) {
-  return atomic_load_explicit(&host->generation, memory_order_acquire) != generation;
+  return (uint32_t)atomic_load_explicit(&host->word, memory_order_acquire) != generation;
 }
 
-/* True when the generation moved while it was watched. */
-static bool watch(device_host *host, uint32_t generation) {
+/* The half of the word that a futex can wait on. */
+static void *generation_of(device_host *host) {
+  return (char *)&host->word + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4 : 0);
+}
+
+static void wait_a_little(const device_host *host) {
+  if (host->crowded)
+    sched_yield();
+  else
+    for (unsigned i = 0; i < PAUSES; i++) pause_briefly();
+}
+
+/* True when the generation moved within so many nanoseconds. */
+static bool watch(device_host *host, uint32_t generation, uint64_t nanoseconds) {
   uint64_t end = 0;
   for (;;) {
-    for (unsigned i = 0; i < PAUSES_PER_LOOK; i++) {
+    for (unsigned look = 0; look < LOOKS_PER_TIME; look++) {
       if (passed(host, generation)) return true;
-      pause_briefly();
+      wait_a_little(host);
     }
     uint64_t now = now_nanoseconds();
     if (!end)
-      end = now + SPIN_NANOSECONDS;
+      end = now + nanoseconds;
     else if (now >= end)
       return false;
   }
 }
 
 static void sleep_until_passed(device_host *host, uint32_t generation) {
-  atomic_fetch_add(&host->sleepers, 1);
-  while (atomic_load(&host->generation) == generation)
-    syscall(SYS_futex, &host->generation, FUTEX_WAIT_PRIVATE, generation, NULL, NULL, 0);
-  atomic_fetch_sub(&host->sleepers, 1);
+  uint64_t word = atomic_load_explicit(&host->word, memory_order_acquire);
+  while ((uint32_t)word == generation) {
+    if (!atomic_compare_exchange_weak_explicit(&host->word, &word, word | SLEEPER,
+                                               memory_order_acq_rel, memory_order_acquire))
+      continue;
+    syscall(SYS_futex, generation_of(host), FUTEX_WAIT_PRIVATE, generation, NULL, NULL, 0);
+    word = atomic_load_explicit(&host->word, memory_order_acquire);
+  }
 }
 
-static void meet(device_host *host) {
+static void meet(device_host *host, uint64_t nanoseconds) {
   uint32_t workers = host->workers; /* before arriving: afterwards destroy may lower it */
-  uint32_t generation = atomic_load_explicit(&host->generation, memory_order_relaxed);
-  uint32_t before = atomic_fetch_add_explicit(&host->arrived, 1, memory_order_acq_rel);
-  if (before + 1 < workers) {
-    if (passed(host, generation) || (host->spin && watch(host, generation))) return;
-    sleep_until_passed(host, generation);
+  uint64_t word = atomic_fetch_add_explicit(&host->word, ARRIVAL, memory_order_acq_rel);
+  uint32_t generation = (uint32_t)word;
+  if (arrivals(word) + 1 < workers) {
+    if (host->crowded) nanoseconds = CROWD_NANOSECONDS;
+    if (!watch(host, generation, nanoseconds)) sleep_until_passed(host, generation);
     return;
   }
-  atomic_store_explicit(&host->arrived, 0, memory_order_relaxed);
-  atomic_store(&host->generation, generation + 1);
-  if (atomic_load(&host->sleepers))
-    syscall(SYS_futex, &host->generation, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+  word = atomic_exchange_explicit(&host->word, (uint32_t)(generation + 1), memory_order_acq_rel);
+  if (word & SLEEPER)
+    syscall(SYS_futex, generation_of(host), FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
 void device_host_barrier(void *host, uint32_t number) {
   (void)number;
   device_host *h = host;
-  if (h->workers > 1) meet(h);
+  if (h->workers > 1) meet(h, SPIN_NANOSECONDS);
 }
 
 static void *work(void *data) {
   worker *self = data;
   device_host *host = self->host;
   for (;;) {
-    meet(host);
+    meet(host, REST_NANOSECONDS);
     if (!host->run) return NULL;
     host->run(host->env, host->args, self->number, host->workers);
-    meet(host);
+    meet(host, SPIN_NANOSECONDS);
   }
 }
 
@@ -157,7 +179,7 @@ stele_status device_host_create(uint32_t workers, const base_allocator *allocato
   host->workers = workers;
   host->allocator = allocator;
   host->threads = threads;
-  host->spin = fits_processors(workers);
+  host->crowded = !fits_processors(workers);
   for (uint32_t i = 1; i < workers; i++) {
     threads[i - 1] = (worker){.host = host, .number = i};
     int error = start_thread(&threads[i - 1]);
@@ -178,10 +200,10 @@ stele_status device_host_create(uint32_t workers, const base_allocator *allocato
 void device_host_destroy(device_host *host) {
   if (!host) return;
   const base_allocator *allocator = host->allocator;
-  while (atomic_load(&host->arrived) < host->started) sched_yield();
+  while (arrivals(atomic_load(&host->word)) < host->started) sched_yield();
   host->workers = host->started + 1;
   host->run = NULL;
-  if (host->started) meet(host);
+  if (host->started) meet(host, SPIN_NANOSECONDS);
   for (uint32_t i = 0; i < host->started; i++) pthread_join(host->threads[i].thread, NULL);
   base_release(allocator, host->threads);
   base_release(allocator, host);
@@ -196,7 +218,7 @@ void device_host_run(device_host *host, stele_step_function run, const stele_env
   host->run = run;
   host->env = env;
   host->args = args;
-  meet(host);
+  meet(host, SPIN_NANOSECONDS);
   run(env, args, 0, host->workers);
-  meet(host);
+  meet(host, SPIN_NANOSECONDS);
 }
