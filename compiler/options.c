@@ -13,7 +13,8 @@
 
 #define DEFAULT_CAPACITY 4096u
 #define DEFAULT_PREFILL 128u
-#define MAX_PREFILL 65536u
+#define DEFAULT_VERIFY 8u
+#define MAX_WIDTH 65536u
 #define MAX_LANES 16u
 #define MAX_CAPACITY (1u << 26) /* slots and table sizes stay far from overflow */
 
@@ -57,11 +58,13 @@ static stele_status read_options(compile *c, const stele_compile_options *given)
   o->struct_bytes = sizeof *o;
   if (!o->lanes) o->lanes = 1;
   if (!o->prefill) o->prefill = DEFAULT_PREFILL;
+  if (!o->verify) o->verify = DEFAULT_VERIFY;
   if (!o->threads) o->threads = processors();
   if (!o->target) o->target = c->tables->targets[0]->name;
   if (!o->cpu) o->cpu = "native";
   BASE_TRY(check_range(c->sink, "lanes", o->lanes, MAX_LANES));
-  BASE_TRY(check_range(c->sink, "prefill", o->prefill, MAX_PREFILL));
+  BASE_TRY(check_range(c->sink, "prefill", o->prefill, MAX_WIDTH));
+  BASE_TRY(check_range(c->sink, "verify", o->verify, MAX_WIDTH));
   if (o->max_cache_len)
     BASE_TRY(check_range(c->sink, "max-cache-len", o->max_cache_len, MAX_CAPACITY));
   if (o->cache_dtype) BASE_TRY(check_cache_dtype(o->cache_dtype, c->sink, &c->cache_scheme));
@@ -160,6 +163,7 @@ stele_status compile_complete_options(compile *c) {
         c->options.precise || c->model->weight_scheme_class == STELE_F32 ? STELE_F32 : STELE_F16;
   /* a step wider than the cache could never be filled */
   if (c->options.prefill > c->options.max_cache_len) c->options.prefill = c->options.max_cache_len;
+  if (c->options.verify > c->options.max_cache_len) c->options.verify = c->options.max_cache_len;
   return check_size(c);
 }
 
@@ -167,6 +171,7 @@ ir_build_options compile_build_options(const compile *c) {
   return (ir_build_options){.capacity = c->options.max_cache_len,
                             .max_lanes = c->options.lanes,
                             .prefill_width = c->options.prefill,
+                            .verify_width = c->options.verify,
                             .cache_scheme = c->cache_scheme,
                             .precise = c->options.precise};
 }

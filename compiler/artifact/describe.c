@@ -80,13 +80,21 @@ static json_t *model_json(const fe_model *m) {
                    "weight_scheme", scheme_name(m->weight_scheme_class), "norm_eps", m->norm_eps);
 }
 
+/* Tokens of the verify step, 1: there is none. */
+static uint32_t verify_width(const stele_program *program) {
+  for (uint64_t i = 0; i < program->steps.count; i++)
+    if (stele_program_steps(program, i)->kind == STELE_STEP_VERIFY)
+      return stele_program_steps(program, i)->width;
+  return 1;
+}
+
 static json_t *options_json(const artifact_source *source) {
   const stele_program *program = source->program;
-  return json_pack("{s:s,s:s,s:b,s:s,s:I,s:I,s:I}", "target", source->target->name, "cpu",
+  return json_pack("{s:s,s:s,s:b,s:s,s:I,s:I,s:I,s:I}", "target", source->target->name, "cpu",
                    source->cpu, "precise", (int)source->precise, "cache_dtype",
                    scheme_name(source->cache_scheme), "capacity", (json_int_t)program->capacity,
                    "lanes", (json_int_t)program->max_lanes, "prefill",
-                   (json_int_t)program->prefill_width);
+                   (json_int_t)program->prefill_width, "verify", (json_int_t)verify_width(program));
 }
 
 static stele_status description(const describing *d, const char **out) {

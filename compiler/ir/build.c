@@ -32,6 +32,9 @@ uint32_t ir_steps(const ir_build_options *options, ir_step *out_steps, uint32_t 
   for (uint32_t i = 0; options->prefill_width > 1 && i < sizeof prefill / sizeof *prefill; i++)
     add_step(out_steps, limit, &count,
              (ir_step){STELE_STEP_PREFILL, 1, options->prefill_width, prefill[i]});
+  if (options->verify_width > 1)
+    add_step(out_steps, limit, &count,
+             (ir_step){STELE_STEP_VERIFY, 1, options->verify_width, STELE_OUTPUT_TOKEN});
   return count;
 }
 
@@ -86,10 +89,12 @@ static void check_options(const fe_model *model, const ir_build_options *options
                           stele_sink *sink) {
   size_t bytes;
   if (options->capacity == 0 || options->capacity > INT32_MAX || options->max_lanes == 0 ||
-      options->prefill_width == 0) {
+      options->prefill_width == 0 || options->verify_width == 0) {
     ++*faults;
-    base_sink_add(sink, "capacity %u, lanes %u and prefill width %u: each must be at least 1",
-                  options->capacity, options->max_lanes, options->prefill_width);
+    base_sink_add(
+        sink,
+        "capacity %u, lanes %u, prefill width %u and verify width %u: each must be at least 1",
+        options->capacity, options->max_lanes, options->prefill_width, options->verify_width);
   }
   if (!weights_row_bytes(options->cache_scheme, model->key_head, &bytes) ||
       !weights_row_bytes(options->cache_scheme, model->value_head, &bytes)) {

@@ -128,10 +128,12 @@ static void output(const step_state *s, MlirValue value, uint32_t kind, int64_t 
 }
 
 /* x [T x hidden], the residual stream after the last layer. */
-static void end(step_state *s, uint32_t kind, MlirValue x) {
+static void end(step_state *s, const ir_step *step, MlirValue x) {
   const fe_model *model = s->build->model;
+  uint32_t kind = step->output;
   if (kind == STELE_OUTPUT_NONE) return;
-  if (kind == STELE_OUTPUT_TOKEN || kind == STELE_OUTPUT_LAST) {
+  bool last = kind == STELE_OUTPUT_TOKEN || kind == STELE_OUTPUT_LAST;
+  if (last && step->kind != STELE_STEP_VERIFY) { /* which answers every token */
     s->tokens = s->lanes;
     x = result(emit(s, STELE_OP_LAST_TOKEN, x, none, none, model->hidden));
   }
@@ -177,5 +179,5 @@ void ir_build_step(const ir_build_state *build, const ir_step *step) {
     x = layer(&s, i, x);
     if (hidden && i + 1 < build->model->layers) output(&s, x, STELE_OUTPUT_HIDDEN, i + 1);
   }
-  end(&s, step->output, x);
+  end(&s, step, x);
 }

@@ -60,14 +60,14 @@ typedef struct ir_step {
 } ir_step;
 
 typedef struct ir_build_options {
-  uint32_t capacity, max_lanes, prefill_width;
+  uint32_t capacity, max_lanes, prefill_width, verify_width;
   uint32_t cache_scheme; /* enum stele_scheme */
   bool precise;
 } ir_build_options;
 
 /* The steps that these options ask for, in the order of the artefact's table: decode for
- * 1, 2, 4 .. max_lanes lanes (token, last, hidden), then prefill (none, token, last, all, hidden).
- * Returns how many; writes at most limit. */
+ * 1, 2, 4 .. max_lanes lanes (token, last, hidden), then prefill (none, token, last, all, hidden),
+ * then verify (token); those of width 1 are left out. Returns how many; writes at most limit. */
 uint32_t ir_steps(const ir_build_options *options, ir_step *out_steps, uint32_t limit);
 
 /* The model-level module of a description: declarations, then a decode.step per step. */

@@ -202,6 +202,10 @@ static bool check_step_attributes(ir_checker *checker, MlirOperation op) {
     ir_fault(checker, op, "a decode step of width %lld, expected 1", (long long)checker->width);
   if (checker->step_kind == STELE_STEP_PREFILL && checker->lanes != 1)
     ir_fault(checker, op, "a prefill step of %lld lanes, expected 1", (long long)checker->lanes);
+  if (checker->step_kind == STELE_STEP_VERIFY &&
+      (checker->lanes != 1 || checker->step_output != STELE_OUTPUT_TOKEN))
+    ir_fault(checker, op, "a verify step of %lld lanes with output '%s', expected 1 and 'token'",
+             (long long)checker->lanes, output);
   return true;
 }
 

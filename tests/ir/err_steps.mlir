@@ -22,4 +22,8 @@ module {
     
     "step.end"() : () -> ()
   }) {kind = "decode", lanes = 1 : i64, width = 1 : i64, output = "none"} : () -> ()
+  "decode.step"() ({
+    
+    "step.end"() : () -> ()
+  }) {kind = "verify", lanes = 2 : i64, width = 4 : i64, output = "none"} : () -> ()
 }

@@ -39,6 +39,8 @@ static const option_row rows[] = {
      "tokens that a lane can hold [4096 or the model's maximum]"},
     {0, "prefill", "W", COUNT, FIELD(opt.compile.prefill), 65536,
      "tokens of a prefill step, 1: no such step [128]"},
+    {0, "verify", "W", COUNT, FIELD(opt.compile.verify), 65536,
+     "tokens of a verify step, 1: no such step [8]"},
     {0, "lanes", "N", COUNT, FIELD(opt.compile.lanes), 16, "lanes of the widest decode step [1]"},
     {0, "target", "NAME", TEXT, FIELD(opt.compile.target), 0, "whose layouts and tiles [cpu]"},
     {0, "cpu", "NAME", TEXT, FIELD(opt.compile.cpu), 0, "the processor [native]"},

@@ -6,7 +6,7 @@
 
 typedef struct compile_arguments {
   const char *output, *target, *cpu, *cache_dtype, *weights_file, *dump_directory;
-  uint32_t max_cache_len, prefill, lanes, threads;
+  uint32_t max_cache_len, prefill, verify, lanes, threads;
   bool precise, timing, quiet, json, list;
   cli_list skip;
 } compile_arguments;
@@ -18,6 +18,9 @@ static const cli_option options[] = {
      "tokens that a lane can hold [4096 or the model's maximum, whichever is less]"},
     {CLI_COUNT, 0, "prefill", "W", FIELD(prefill), 1, 65536, NULL,
      "tokens of a prompt that one step takes; 1: none but the decode step [128]"},
+    {CLI_COUNT, 0, "verify", "W", FIELD(verify), 1, 65536, NULL,
+     "tokens that a verify step checks at once, one more than run --prompt-lookup-num-tokens can "
+     "draft; 1: no such step [8]"},
     {CLI_COUNT, 0, "lanes", "N", FIELD(lanes), 1, 16, NULL,
      "sequences that can be decoded at once; steps for 1, 2, 4 ... lanes are made [1]"},
     {CLI_TEXT, 0, "target", "NAME", FIELD(target), 0, 0, "cpu|ref|null",
@@ -94,6 +97,7 @@ static stele_compile_options to_options(const compile_arguments *arguments,
       .struct_bytes = sizeof(stele_compile_options),
       .max_cache_len = arguments->max_cache_len,
       .prefill = arguments->prefill,
+      .verify = arguments->verify,
       .lanes = arguments->lanes,
       .threads = arguments->threads,
       .target = arguments->target,

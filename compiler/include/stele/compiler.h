@@ -19,6 +19,7 @@ typedef struct stele_compile_options {
   uint32_t struct_bytes;
   uint32_t max_cache_len;   /* tokens a lane can hold [4096 or the model's maximum] */
   uint32_t prefill;         /* tokens of a prefill step, 1: none [128] */
+  uint32_t verify;          /* tokens of a verify step, 1: none [8] */
   uint32_t lanes;           /* 1 to 16 [1] */
   uint32_t threads;         /* that pack weights [the processors at hand] */
   const char *target;       /* ["cpu"] */

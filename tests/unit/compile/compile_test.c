@@ -73,6 +73,9 @@ static void test_options_refused(void **state) {
   o.prefill = 70000;
   refuse(&o, "--prefill is 70000");
   o = with_target("ref");
+  o.verify = 65537;
+  refuse(&o, "--verify is 65537, expected 1 to 65536");
+  o = with_target("ref");
   o.max_cache_len = 1u << 31;
   refuse(&o, "--max-cache-len is 2147483648");
   o = with_target("ref");

@@ -17,8 +17,11 @@ typedef struct fixture {
   MlirModule module;
 } fixture;
 
-static const ir_build_options usual = {
-    .capacity = 512, .max_lanes = 1, .prefill_width = 16, .cache_scheme = STELE_F16};
+static const ir_build_options usual = {.capacity = 512,
+                                       .max_lanes = 1,
+                                       .prefill_width = 16,
+                                       .verify_width = 8,
+                                       .cache_scheme = STELE_F16};
 
 static int set_up(void **state) {
   fixture *f = calloc(1, sizeof *f);
@@ -113,18 +116,22 @@ static void steps_follow_the_options(void **state) {
   (void)state;
   ir_step steps[32];
   ir_build_options o = usual;
-  assert_int_equal(ir_steps(&o, steps, 32), 8);
+  assert_int_equal(ir_steps(&o, steps, 32), 9);
   assert_true(steps[0].kind == STELE_STEP_DECODE && steps[0].output == STELE_OUTPUT_TOKEN &&
               steps[0].lanes == 1 && steps[0].width == 1);
   assert_true(steps[3].kind == STELE_STEP_PREFILL && steps[3].output == STELE_OUTPUT_NONE &&
               steps[3].width == 16);
+  assert_true(steps[8].kind == STELE_STEP_VERIFY && steps[8].output == STELE_OUTPUT_TOKEN &&
+              steps[8].lanes == 1 && steps[8].width == 8);
   o.max_lanes = 6;
-  assert_int_equal(ir_steps(&o, steps, 32), 4 * 3 + 5);
+  assert_int_equal(ir_steps(&o, steps, 32), 4 * 3 + 5 + 1);
   const uint32_t lanes[] = {1, 2, 4, 6};
   for (size_t i = 0; i < 4; i++) assert_int_equal(steps[3 * i].lanes, lanes[i]);
   o.max_lanes = 16;
-  assert_int_equal(ir_steps(&o, steps, 3), 5 * 3 + 5);
+  assert_int_equal(ir_steps(&o, steps, 3), 5 * 3 + 5 + 1);
   o.prefill_width = 1;
+  assert_int_equal(ir_steps(&o, NULL, 0), 5 * 3 + 1);
+  o.verify_width = 1;
   assert_int_equal(ir_steps(&o, NULL, 0), 5 * 3);
 }
 
@@ -141,6 +148,8 @@ static void llama_is_written_out(void **state) {
   expect_ops(step(f, "prefill", 1, "none"), "ids embed " LLAMA("0") LLAMA("1"));
   expect_ops(step(f, "prefill", 1, "hidden"),
              "ids embed output " LLAMA("0") "output " LLAMA("1") "rms_norm output ");
+  expect_ops(step(f, "verify", 1, "token"),
+             "ids embed " LLAMA("0") LLAMA("1") "rms_norm linear argmax output_token ");
 }
 
 static void qwen3_norms_heads(void **state) {
@@ -281,6 +290,9 @@ static void impossible_options_are_refused(void **state) {
   o = usual;
   o.prefill_width = 0;
   refuse(f, &o, "prefill width 0");
+  o = usual;
+  o.verify_width = 0;
+  refuse(f, &o, "verify width 0");
   o = usual;
   o.cache_scheme = STELE_Q8_0;
   refuse(f, &o, "block of 32");
