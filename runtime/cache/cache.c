@@ -82,9 +82,9 @@ bool cache_extend(cache *self, uint32_t lane, uint32_t filled, uint32_t count) {
   return true;
 }
 
-void cache_reset(cache *self, uint32_t lane) {
+void cache_crop(cache *self, uint32_t lane, uint32_t length) {
   for (uint32_t g = 0; g < self->artifact->group_count; g++)
-    self->groups[g].kind->reset(&self->groups[g], lane);
+    self->groups[g].kind->crop(&self->groups[g], lane, length);
 }
 
 uint64_t cache_bytes(const cache *self) {

@@ -52,8 +52,8 @@ typedef struct cache_kind {
   /* Makes room for tokens [filled, filled + count) of a lane. false when pages run out: the tables
    * are as before. */
   bool (*extend)(cache_group *group, uint32_t lane, uint32_t filled, uint32_t count);
-  /* Forgets all tokens of a lane. */
-  void (*reset)(cache_group *group, uint32_t lane);
+  /* Forgets a lane's tokens from slot `length` on; pages that hold no others go back. */
+  void (*crop)(cache_group *group, uint32_t lane, uint32_t length);
 } cache_kind;
 
 #define X(name) extern const cache_kind cache_kind_##name;
@@ -85,7 +85,7 @@ stele_status cache_init(cache *self, const stele_artifact *artifact, uint32_t la
 void cache_deinit(cache *self, const base_allocator *allocator);
 /* As the kinds', for all groups. */
 bool cache_extend(cache *self, uint32_t lane, uint32_t filled, uint32_t count);
-void cache_reset(cache *self, uint32_t lane);
+void cache_crop(cache *self, uint32_t lane, uint32_t length);
 /* Bytes of pages in use; all of them where they are committed. */
 uint64_t cache_bytes(const cache *self);
 

@@ -22,12 +22,14 @@ static bool extend(cache_group *group, uint32_t lane, uint32_t filled, uint32_t 
   return true;
 }
 
-static void reset(cache_group *group, uint32_t lane) {
+static void crop(cache_group *group, uint32_t lane, uint32_t length) {
+  const stele_group *g = group->geometry;
   int32_t *row = row_of(group, lane);
-  for (uint32_t e = 0; e < group->geometry->table_entries; e++) {
-    if (row[e] >= 0) cache_pool_release(&group->pool, row[e]);
+  uint32_t kept = (uint32_t)(((uint64_t)length + g->page_tokens - 1) / g->page_tokens);
+  for (uint32_t e = kept; e < g->table_entries && row[e] >= 0; e++) { /* there are no gaps */
+    cache_pool_release(&group->pool, row[e]);
     row[e] = -1;
   }
 }
 
-const cache_kind cache_kind_full = {STELE_GROUP_FULL, "full", lane_pages, extend, reset};
+const cache_kind cache_kind_full = {STELE_GROUP_FULL, "full", lane_pages, extend, crop};

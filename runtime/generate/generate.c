@@ -33,39 +33,59 @@ static uint32_t most_ids(const stele_session *session, const stele_generate_opti
   return (uint32_t)base_min(most, limit);
 }
 
-/* Whether generation ends with this id, and how. */
-static bool ends(const stele_session *session, const stele_generate_options *options, int32_t id,
-                 uint32_t generated, uint32_t most, uint32_t *out_finish) {
+/* Whether generation ends with the last id, and how. */
+static bool ends(const generation *g, uint32_t *out_finish) {
+  const stele_generate_options *options = g->options;
+  int32_t id = g->ids[g->count - 1];
   bool going = !options->on_token || options->on_token(options->on_token_data, id);
-  if (!options->ignore_eos && is_stop(session->artifact, id))
+  if (!options->ignore_eos && is_stop(g->session->artifact, id))
     *out_finish = STELE_FINISH_STOP;
   else if (!going)
     *out_finish = STELE_FINISH_CANCELLED;
-  else if (generated == most)
+  else if (g->count == g->most)
     *out_finish = STELE_FINISH_LENGTH;
   else
     return false;
   return true;
 }
 
-static stele_status generate(stele_session *session, const generate_strategy *strategy,
-                             const int32_t *prompt, uint32_t prompt_count,
-                             const stele_generate_options *options, int32_t *out_ids,
-                             uint32_t limit, stele_sink *sink, stele_generate_result *result) {
-  uint32_t most = most_ids(session, options, prompt_count, limit), n = 0;
-  int32_t id;
+/* Takes up the ids of a run one by one. Where generation ends among them, those behind are
+ * forgotten, and so the cache is as it would be had they come alone. */
+static stele_status take_run(generation *g, const int32_t *run, uint32_t count, stele_sink *sink,
+                             uint32_t *out_finish, bool *out_ended) {
+  for (uint32_t i = 0; i < count; i++) {
+    g->ids[g->count++] = run[i];
+    g->accepted += i + 1 < count; /* the last one is the model's own */
+    *out_ended = ends(g, out_finish);
+    if (*out_ended) return stele_session_crop(g->session, g->options->lane, count - 1 - i, sink);
+  }
+  return STELE_OK;
+}
+
+static stele_status generate(generation *g, const generate_strategy *strategy, stele_sink *sink,
+                             stele_generate_result *result) {
   double start = now_seconds();
-  BASE_TRY(strategy->first(session, options->lane, prompt, prompt_count, sink, &id));
+  BASE_TRY(strategy->first(g, sink));
   double prefilled = now_seconds();
-  out_ids[n++] = id;
-  while (!ends(session, options, id, n, most, &result->finish)) {
-    BASE_TRY(strategy->next(session, options->lane, id, sink, &id));
-    out_ids[n++] = id;
+  g->count = 1;
+  bool ended = ends(g, &result->finish);
+  while (!ended) {
+    const int32_t *run;
+    uint32_t count;
+    BASE_TRY(strategy->next(g, sink, &run, &count));
+    BASE_TRY(take_run(g, run, count, sink, &result->finish, &ended));
   }
   result->prefill_seconds = prefilled - start;
   result->decode_seconds = now_seconds() - prefilled;
-  result->generated_tokens = n;
+  result->generated_tokens = g->count;
+  result->drafted_tokens = g->drafted;
+  result->accepted_tokens = g->accepted;
   return STELE_OK;
+}
+
+static const generate_strategy *choose_strategy(const stele_generate_options *options) {
+  return options->prompt_lookup_num_tokens ? &generate_strategy_prompt_lookup
+                                           : &generate_strategy_greedy;
 }
 
 stele_status stele_generate(stele_session *session, const int32_t *prompt, uint32_t prompt_count,
@@ -82,8 +102,16 @@ stele_status stele_generate(stele_session *session, const int32_t *prompt, uint3
     return base_fail(sink, STELE_INVALID_ARGUMENT, "there is no room for generated ids");
   stele_generate_result result = {.prompt_tokens = prompt_count,
                                   .reused_tokens = session->lane[own.lane].filled};
-  BASE_TRY(generate(session, &generate_strategy_greedy, prompt, prompt_count, &own, out_ids, limit,
-                    sink, &result));
-  if (out_result) *out_result = result;
-  return STELE_OK;
+  generation g = {.session = session,
+                  .options = &own,
+                  .prompt = prompt,
+                  .prompt_count = prompt_count,
+                  .ids = out_ids,
+                  .most = most_ids(session, &own, prompt_count, limit)};
+  const generate_strategy *strategy = choose_strategy(&own);
+  stele_status status = strategy->begin ? strategy->begin(&g, sink) : STELE_OK;
+  if (status == STELE_OK) status = generate(&g, strategy, sink, &result);
+  if (strategy->end) strategy->end(&g);
+  if (status == STELE_OK && out_result) *out_result = result;
+  return status;
 }

@@ -2,14 +2,18 @@
  * logits are never written. */
 #include "generate/generate.h"
 
-static stele_status first(stele_session *session, uint32_t lane, const int32_t *prompt,
-                          uint32_t count, stele_sink *sink, int32_t *out_id) {
-  return stele_session_feed(session, lane, prompt, count, STELE_OUTPUT_TOKEN, out_id, sink);
+static stele_status first(generation *g, stele_sink *sink) {
+  return stele_session_feed(g->session, g->options->lane, g->prompt, g->prompt_count,
+                            STELE_OUTPUT_TOKEN, g->ids, sink);
 }
 
-static stele_status next(stele_session *session, uint32_t lane, int32_t id, stele_sink *sink,
-                         int32_t *out_id) {
-  return stele_session_step(session, &lane, &id, 1, STELE_OUTPUT_TOKEN, out_id, sink);
+static stele_status next(generation *g, stele_sink *sink, const int32_t **out_run,
+                         uint32_t *out_count) {
+  BASE_TRY(stele_session_step(g->session, &g->options->lane, &g->ids[g->count - 1], 1,
+                              STELE_OUTPUT_TOKEN, &g->ids[g->count], sink));
+  *out_run = &g->ids[g->count];
+  *out_count = 1;
+  return STELE_OK;
 }
 
-const generate_strategy generate_strategy_greedy = {"greedy", first, next};
+const generate_strategy generate_strategy_greedy = {.name = "greedy", .first = first, .next = next};

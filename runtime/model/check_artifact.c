@@ -93,7 +93,8 @@ static stele_status check_variants(const check *c) {
       bool good = step->run && step->kind <= STELE_STEP_ENCODE &&
                   step->output <= STELE_OUTPUT_HIDDEN && in(step->lanes, 1, a->max_lanes) &&
                   in(step->width, 1, MAX_ITEMS) &&
-                  (step->kind != STELE_STEP_DECODE || step->width == 1);
+                  (step->kind != STELE_STEP_DECODE || step->width == 1) &&
+                  (step->kind != STELE_STEP_VERIFY || step->lanes == 1);
       if (!good) return bad(c, "a step out of range", s);
     }
   }

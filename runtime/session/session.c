@@ -60,20 +60,20 @@ static uint32_t rope_tokens(const stele_rope *rope, uint32_t length) {
   return rope->rule == STELE_ROPE_LONG ? rope->original + 1 : length;
 }
 
+/* length 0: each token as if it were the lane's last. */
 static void set_rope_rows(stele_session *s, const stele_step *step, uint32_t row, uint32_t count,
                           uint32_t length) {
   float *kind_rows = s->rope_rows;
   for (uint32_t i = 0; i < s->artifact->rope_count; i++) {
     const stele_rope *rope = &s->artifact->ropes[i];
     session_rope *state = &s->ropes[i];
-    if (state->inverse) {
-      uint32_t tokens = rope_tokens(rope, length);
+    for (uint32_t t = 0; state->inverse && t < count; t++) {
+      size_t slot = (size_t)row * step->width + t;
+      int32_t position = s->positions[slot];
+      uint32_t tokens = rope_tokens(rope, length ? length : (uint32_t)position + 1);
       if (state->tokens != tokens) session_rope_inverse(rope, tokens, state->inverse);
       state->tokens = tokens;
-      for (uint32_t t = 0; t < count; t++) {
-        size_t slot = (size_t)row * step->width + t;
-        session_rope_row(rope, state->inverse, s->positions[slot], kind_rows + slot * rope->rotary);
-      }
+      session_rope_row(rope, state->inverse, position, kind_rows + slot * rope->rotary);
     }
     kind_rows += (size_t)step->lanes * step->width * rope->rotary;
   }
@@ -136,8 +136,24 @@ void session_run(stele_session *session, const stele_step *step, const uint32_t 
 
 void stele_session_reset(stele_session *session, uint32_t lane) {
   if (lane >= session->lanes) return;
-  cache_reset(&session->cache, lane);
+  cache_crop(&session->cache, lane, 0);
   session->lane[lane] = (session_lane){0};
+}
+
+stele_status stele_session_crop(stele_session *session, uint32_t lane, uint32_t count,
+                                stele_sink *sink) {
+  if (lane >= session->lanes)
+    return base_fail(sink, STELE_INVALID_ARGUMENT, "lane %" PRIu32 " of %" PRIu32, lane,
+                     session->lanes);
+  session_lane *l = &session->lane[lane];
+  if (count > l->filled)
+    return base_fail(sink, STELE_INVALID_ARGUMENT,
+                     "%" PRIu32 " tokens are to be dropped, but lane %" PRIu32 " has %" PRIu32,
+                     count, lane, l->filled);
+  l->filled -= count;
+  l->first = (uint32_t)base_min(l->first, l->filled);
+  cache_crop(&session->cache, lane, l->filled);
+  return STELE_OK;
 }
 
 uint32_t stele_session_length(const stele_session *session, uint32_t lane) {

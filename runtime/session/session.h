@@ -72,7 +72,7 @@ stele_status session_make_room(stele_session *session, uint32_t lane, uint32_t c
                                stele_sink *sink) STELE_MUST_USE;
 
 /* Sets row `row` of the arguments: the next count ids of a lane. length: tokens of the lane when
- * the whole feed is done, which some ropes depend on. */
+ * the whole feed is done, which some ropes depend on; 0: as if each id were fed by itself. */
 void session_set_row(stele_session *session, const stele_step *step, uint32_t row, uint32_t lane,
                      const int32_t *ids, uint32_t count, uint32_t length);
 /* Runs the step whose arguments are set and reports it; ends a profile, if there is one. */
@@ -82,5 +82,12 @@ void session_profile_end(stele_session *session);
  * grown when it returns. */
 void session_run(stele_session *session, const stele_step *step, const uint32_t *lanes,
                  uint32_t count);
+
+/* Feeds count ids to a lane, as so many decode steps would, in the model's verify step; ids that
+ * follow, one for each, go into out_ids. count is at most the step's width. */
+stele_status session_verify(stele_session *session, uint32_t lane, const int32_t *ids,
+                            uint32_t count, int32_t *out_ids, stele_sink *sink) STELE_MUST_USE;
+/* Tokens of the verify step, 0: the model was compiled without. */
+uint32_t session_verify_width(const stele_session *session);
 
 #endif

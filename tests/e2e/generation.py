@@ -131,13 +131,50 @@ def check_allocations(world):
                                 "--ignore-eos", "--cache-implementation", cache)
         world.checks.that(done["stats"]["allocations_per_step"] in (0, None),
                           f"{cache}: allocations {done['stats']['allocations_per_step']}")
+        again = world.stele.json("run", world.cpu, "--ids", join(some_ids(2)), "-n", 60,
+                                 "--ignore-eos", "--cache-implementation", cache,
+                                 "--prompt-lookup-num-tokens", 7)
+        world.checks.equal(again["ids"], done["ids"], f"{cache}: ids with guesses")
+        world.checks.that(again["stats"]["allocations_per_step"] in (0, None),
+                          f"{cache}: allocations with guesses")
+
+
+def check_lookup(world):
+    """Guesses change nothing in what is generated; without a step to check them that is said."""
+    artefact, accepted = world.compile("lookup", "--cache-dtype", "f16", capacity=300), 0
+    for target, start in ((artefact, 3), (artefact, 90), (world.ref, 3)):
+        ids = join(some_ids(9, start) * 3)
+        plain = world.stele.json("run", target, "--ids", ids, "--ignore-eos")
+        world.checks.equal((plain["stats"]["drafted_tokens"], plain["stats"]["accepted_tokens"]),
+                           (0, 0), "no guesses")
+        for guesses in (1, 3, 7, 1000):
+            done = world.stele.json("run", target, "--ids", ids, "--ignore-eos", "--threads",
+                                    1 + guesses % 3, "--prompt-lookup-num-tokens", guesses)
+            for key in ("ids", "finish_reason"):
+                world.checks.equal(done[key], plain[key], f"{guesses} guesses: {key}")
+            stats = done["stats"]
+            world.checks.that(stats["accepted_tokens"] <= stats["drafted_tokens"],
+                              f"{guesses} guesses: {stats}")
+            accepted += stats["accepted_tokens"]
+    world.checks.that(accepted > 0, "some guesses are right")
+    shown = {(s["kind"], s["width"], s["output"]) for s in world.stele.json("inspect", artefact)["steps"]}
+    world.checks.that(("verify", 8, "token") in shown, f"the verify step: {shown}")
+    without = world.compile("without", "--verify", 1)
+    world.checks.that("verify" not in world.stele.good("inspect", without, "--json").stdout.replace(
+        '"verify": 1', ""), "no verify step")
+    done = world.stele.call("run", without, "--ids", "3", "--prompt-lookup-num-tokens", 3)
+    world.checks.that(done.returncode == 1 and "--verify" in done.stderr and done.stdout == "",
+                      f"guesses without a verify step: {done.returncode} {done.stderr!r}")
+    said = world.stele.good("run", artefact, "--ids", ids, "--prompt-lookup-num-tokens", 3).stderr
+    world.checks.that("guessed" in said, f"for people: {said!r}")
 
 
 def check_json(world):
     done = world.stele.json("run", world.cpu, "--ids", "5,6,7", "-n", 9, "--ignore-eos")
     world.checks.equal(list(done), ["prompt_ids", "ids", "text", "finish_reason", "stats"], "keys")
     stats = done["stats"]
-    for key in ("prompt_tokens", "reused_tokens", "generated_tokens", "load_s", "prefill_s",
+    for key in ("prompt_tokens", "reused_tokens", "generated_tokens", "drafted_tokens",
+                "accepted_tokens", "load_s", "prefill_s",
                 "decode_s", "decode_tokens_per_s", "allocations_per_step", "cache_bytes",
                 "weight_bytes"):
         world.checks.that(key in stats, f"stats has {key}")

@@ -3,7 +3,8 @@
 weights. The bars: the same greedy ids; float32 logits and hidden states within 2e-4; bfloat16
 without --precise within a mean KL divergence of 2e-3.
 
-    golden.py --stele build/tools/stele/stele --steps build/tests/golden/steps GROUP [MODEL]
+    golden.py --stele build/tools/stele/stele --steps build/tests/golden/steps
+              --lookup build/tests/golden/lookup GROUP [MODEL]
 """
 import argparse
 import array
@@ -34,6 +35,7 @@ class Case:
     def __init__(self, arguments, folder):
         self.stele = Stele(arguments.stele)
         self.steps_program = arguments.steps
+        self.lookup_program = arguments.lookup
         self.make_model = arguments.make_model
         self.checks = Checks()
         self.folder = pathlib.Path(folder)
@@ -113,6 +115,35 @@ def group_matrix(case):
     shutil.copytree(case.model, old)
     shutil.copy(old / "config_v4.json", old / "config.json")
     case.check_ids(case.compile(old, "old", "--prefill", 16), "config in its older form")
+
+
+def check_lookup(case, artefact, label, prompt, count, what):
+    """With guesses as without, in every kind of session; the golden's ids. Counts of guesses."""
+    done = subprocess.run([case.lookup_program, artefact, join(prompt["ids"]), str(count), what],
+                          capture_output=True, text=True)
+    case.checks.equal(done.returncode, 0, f"{label} {prompt['name']}: {done.stderr}")
+    ids, drafted, accepted = done.stdout.split()
+    case.checks.equal([int(i) for i in ids.split(",")][:TOKENS], prompt["tokens"],
+                      f"{label} {prompt['name']}")
+    return int(drafted), int(accepted)
+
+
+def group_lookup(case):
+    """Guessed ids change nothing, whatever the width of the verify step, down to the cache's bits.
+    (ref merges pages where it decodes and not in wider steps: its logits may round otherwise.)
+    Models of random weights come to repeat themselves, so guesses are right often enough."""
+    counts = []
+    for target, options, widths in (("ref", ("--target", "ref"), (8,)), ("cpu", (), (2, 16)),
+                                    ("cpu", ("--lanes", 2, "--prefill", 1), (8,))):
+        for width in widths:
+            artefact = case.compile(case.model, "lookup", "--verify", width, *options)
+            label, slow = f"{target} verify {width}", target == "ref"
+            count, what = (64, "ids") if slow else (CAPACITY, "bits")
+            counts += [check_lookup(case, artefact, label, p, count, what)
+                       for p in case.golden["prompts"][1:2 if slow else 4]]
+    drafted, accepted = map(sum, zip(*counts))
+    print(f"{drafted} guesses, {accepted} of them right")
+    case.checks.that(0 < accepted < drafted, "guesses that are right and that aren't")
 
 
 def group_smoke(case):
@@ -253,6 +284,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--stele", required=True)
     parser.add_argument("--steps", required=True)
+    parser.add_argument("--lookup", required=True)
     parser.add_argument("--make-model")
     parser.add_argument("group", choices=sorted(groups))
     parser.add_argument("model", nargs="?")

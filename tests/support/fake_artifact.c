@@ -20,6 +20,7 @@ fake_config fake_default(void) {
                        .capacity = 64,
                        .max_lanes = 4,
                        .prefill_width = 16,
+                       .verify_width = 8,
                        .max_workers = 16,
                        .page_tokens = {16, 4},
                        .outputs = 0x1f,
@@ -150,7 +151,7 @@ uint32_t fake_hash(const fake_config *config, const int32_t *ids, uint32_t count
         uint32_t key = fake_key(fake_weight(config->seed, (uint32_t)ids[s]), s, layer, head);
         hash = fake_see(hash, key, fake_value(key, s));
       }
-  return hash;
+  return count ? fake_settle(hash, count - 1, config->period) : hash;
 }
 
 int32_t fake_next(const fake_config *config, const int32_t *ids, uint32_t count) {

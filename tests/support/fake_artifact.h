@@ -8,7 +8,8 @@
 #include "fake_model.h"
 #include "stele/artifact.h"
 
-/* 64 tokens, prefill of 16, 4 lanes, every output, pages of 16 and 4 tokens, vocabulary 97. */
+/* 64 tokens, prefill of 16, verify of 8, 4 lanes, every output, pages of 16 and 4 tokens,
+ * vocabulary 97. */
 fake_config fake_default(void);
 /* A whole artefact in malloc'd memory; NULL on failure. */
 uint8_t *fake_bytes(const fake_config *config, size_t *out_size);

@@ -45,8 +45,10 @@ typedef struct fake_config {
   char mark[24];
   uint32_t seed, vocab, capacity, max_lanes, prefill_width, max_workers;
   uint32_t page_tokens[FAKE_GROUPS];
-  uint32_t outputs; /* bits of enum stele_output that prefill and one-lane steps exist for */
-  uint32_t window;  /* not 0: the second group keeps a window */
+  uint32_t verify_width; /* 8 or 3: there is such a step, for tokens */
+  uint32_t period;       /* not 0: mostly, what is generated repeats itself after so many tokens */
+  uint32_t outputs;      /* bits of enum stele_output that prefill and one-lane steps exist for */
+  uint32_t window;       /* not 0: the second group keeps a window */
   uint32_t rope_rule, rope_original;
   double rope_factor;
   uint32_t stop_count;
@@ -80,6 +82,10 @@ static inline uint32_t fake_key(uint32_t weight, uint32_t position, uint32_t lay
 static inline uint32_t fake_value(uint32_t key, uint32_t slot) { return fake_mix(key, slot + 5); }
 static inline uint32_t fake_see(uint32_t hash, uint32_t key, uint32_t value) {
   return fake_mix(fake_mix(hash, key), value);
+}
+/* Of a token at a slot: seven times of eight the slot alone decides what follows. */
+static inline uint32_t fake_settle(uint32_t hash, uint32_t slot, uint32_t period) {
+  return period && hash % 8 ? fake_mix(slot % period, 4711) : hash;
 }
 static inline float fake_logit(uint32_t hash, uint32_t id) {
   return (float)(fake_mix(hash, id) >> 8) * 0x1p-24f;

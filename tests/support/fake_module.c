@@ -15,7 +15,7 @@ static volatile fake_tokenizer patched_tokenizer = {.mark = FAKE_TOKENIZER_MARK}
 static fake_config config;
 
 typedef struct shape {
-  uint32_t lanes, width, output;
+  uint32_t kind, lanes, width, output;
 } shape;
 
 /* One call: everything that its helpers need. */
@@ -25,7 +25,7 @@ typedef struct call {
   const shape *shape;
   uint32_t worker, workers;
   uint32_t *hashes; /* [lanes * width] in the workspace */
-  uint32_t *bests;  /* [lanes][workers] */
+  uint32_t *bests;  /* [lanes, of verify steps width][workers] */
 } call;
 
 static stele_group groups[FAKE_GROUPS];
@@ -70,7 +70,7 @@ static uint32_t hash_token(const call *c, uint32_t lane, uint32_t t) {
         hash = fake_see(hash, *numbers(c, layer, page, head, s % page_tokens, false),
                         *numbers(c, layer, page, head, s % page_tokens, true));
     }
-  return hash;
+  return fake_settle(hash, slot, config.period);
 }
 
 static bool good_arguments(const call *c) {
@@ -106,22 +106,33 @@ static void write_hidden(const call *c, uint32_t lane, uint32_t t) {
     }
 }
 
-static void find_best(const call *c, uint32_t lane, uint32_t hash) {
+static void find_best(const call *c, uint32_t row, uint32_t hash) {
   uint32_t best = UINT32_MAX;
   for (uint32_t v = c->worker; v < config.vocab; v += c->workers)
     if (best == UINT32_MAX || fake_logit(hash, v) > fake_logit(hash, best)) best = v;
-  c->bests[lane * c->workers + c->worker] = best;
+  c->bests[row * c->workers + c->worker] = best;
 }
 
-static void reduce_best(const call *c, uint32_t lane, uint32_t hash, bool good) {
+static void reduce_best(const call *c, uint32_t row, uint32_t hash, bool good) {
   uint32_t best = UINT32_MAX;
   for (uint32_t w = 0; w < c->workers; w++) {
-    uint32_t v = c->bests[lane * c->workers + w];
+    uint32_t v = c->bests[row * c->workers + w];
     if (v == UINT32_MAX) continue;
     float old = best == UINT32_MAX ? -1 : fake_logit(hash, best), new = fake_logit(hash, v);
     if (new > old || (new == old && v < best)) best = v;
   }
-  c->args->out_tokens[lane] = good ? (int32_t)best : -7;
+  c->args->out_tokens[row] = good ? (int32_t)best : -7;
+}
+
+/* Rows of out_tokens that a lane has, and the hash of each. */
+static uint32_t answers(const call *c, uint32_t lane) {
+  uint32_t valid = (uint32_t)c->args->valid[lane];
+  return c->shape->kind == STELE_STEP_VERIFY ? valid : valid > 0;
+}
+static uint32_t hash_of_answer(const call *c, uint32_t lane, uint32_t i) {
+  bool verify = c->shape->kind == STELE_STEP_VERIFY;
+  uint32_t last = (uint32_t)c->args->valid[lane] - 1;
+  return c->hashes[lane * c->shape->width + (verify ? i : last)];
 }
 
 static void meet(const call *c) {
@@ -135,7 +146,8 @@ static void write_outputs(const call *c, bool good) {
     if (!valid) continue;
     uint32_t last = c->hashes[token + valid - 1];
     float *logits = c->args->out_logits;
-    if (s->output == STELE_OUTPUT_TOKEN) find_best(c, lane, last);
+    for (uint32_t i = 0; s->output == STELE_OUTPUT_TOKEN && i < answers(c, lane); i++)
+      find_best(c, lane + i, hash_of_answer(c, lane, i));
     if (s->output == STELE_OUTPUT_LAST)
       write_logits(c, last, logits + (uint64_t)lane * config.vocab, good);
     for (uint32_t t = 0; t < valid; t++) {
@@ -163,38 +175,39 @@ static void run(const shape *s, const stele_env *env, const stele_step_args *arg
   write_outputs(&c, good);
   if (s->output != STELE_OUTPUT_TOKEN) return;
   meet(&c);
-  for (uint32_t lane = 0; worker == 0 && lane < s->lanes; lane++) {
-    uint32_t valid = (uint32_t)args->valid[lane];
-    if (valid) reduce_best(&c, lane, c.hashes[lane * s->width + valid - 1], good);
-  }
+  for (uint32_t lane = 0; worker == 0 && lane < s->lanes; lane++)
+    for (uint32_t i = 0; i < answers(&c, lane); i++)
+      reduce_best(&c, lane + i, hash_of_answer(&c, lane, i), good);
 }
 
 /* ---- the table of steps ---------------------------------------------------------------- */
 
-#define STEPS(X)           \
-  X(DECODE, 1, 1, NONE)    \
-  X(DECODE, 1, 1, TOKEN)   \
-  X(DECODE, 1, 1, LAST)    \
-  X(DECODE, 1, 1, HIDDEN)  \
-  X(DECODE, 2, 1, TOKEN)   \
-  X(DECODE, 2, 1, LAST)    \
-  X(DECODE, 4, 1, TOKEN)   \
-  X(DECODE, 4, 1, LAST)    \
-  X(PREFILL, 1, 5, NONE)   \
-  X(PREFILL, 1, 5, TOKEN)  \
-  X(PREFILL, 1, 5, LAST)   \
-  X(PREFILL, 1, 5, ALL)    \
-  X(PREFILL, 1, 5, HIDDEN) \
-  X(PREFILL, 1, 16, NONE)  \
-  X(PREFILL, 1, 16, TOKEN) \
-  X(PREFILL, 1, 16, LAST)  \
-  X(PREFILL, 1, 16, ALL)   \
-  X(PREFILL, 1, 16, HIDDEN)
+#define STEPS(X)            \
+  X(DECODE, 1, 1, NONE)     \
+  X(DECODE, 1, 1, TOKEN)    \
+  X(DECODE, 1, 1, LAST)     \
+  X(DECODE, 1, 1, HIDDEN)   \
+  X(DECODE, 2, 1, TOKEN)    \
+  X(DECODE, 2, 1, LAST)     \
+  X(DECODE, 4, 1, TOKEN)    \
+  X(DECODE, 4, 1, LAST)     \
+  X(PREFILL, 1, 5, NONE)    \
+  X(PREFILL, 1, 5, TOKEN)   \
+  X(PREFILL, 1, 5, LAST)    \
+  X(PREFILL, 1, 5, ALL)     \
+  X(PREFILL, 1, 5, HIDDEN)  \
+  X(PREFILL, 1, 16, NONE)   \
+  X(PREFILL, 1, 16, TOKEN)  \
+  X(PREFILL, 1, 16, LAST)   \
+  X(PREFILL, 1, 16, ALL)    \
+  X(PREFILL, 1, 16, HIDDEN) \
+  X(VERIFY, 1, 3, TOKEN)    \
+  X(VERIFY, 1, 8, TOKEN)
 
 #define DEFINE(kind, lanes, width, output)                                              \
   static void step_##kind##_##lanes##_##width##_##output(                               \
       const stele_env *env, const stele_step_args *args, uint32_t worker, uint32_t n) { \
-    static const shape s = {lanes, width, STELE_OUTPUT_##output};                       \
+    static const shape s = {STELE_STEP_##kind, lanes, width, STELE_OUTPUT_##output};    \
     run(&s, env, args, worker, n);                                                      \
   }
 STEPS(DEFINE)
@@ -234,6 +247,7 @@ static uint32_t choose_steps(void) {
     const stele_step *s = &all_steps[i];
     bool wanted = s->lanes <= config.max_lanes && (config.outputs >> s->output & 1);
     if (s->kind == STELE_STEP_PREFILL) wanted = wanted && s->width == config.prefill_width;
+    if (s->kind == STELE_STEP_VERIFY) wanted = wanted && s->width == config.verify_width;
     uint32_t phases = s->output == STELE_OUTPUT_TOKEN ? 4 : 3;
     if (wanted) step_phases[n] = (stele_step_phases){phase_ops, phases, phases};
     if (wanted) steps[n++] = *s;

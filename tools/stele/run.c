@@ -7,7 +7,7 @@
 
 typedef struct run_arguments {
   cli_prompt prompt;
-  uint32_t max_new_tokens, threads, cache;
+  uint32_t max_new_tokens, lookup, threads, cache;
   bool ignore_eos, json, quiet;
 } run_arguments;
 
@@ -17,6 +17,10 @@ static const cli_option options[] = {
      NULL, "stop after so many tokens [a stop id or the capacity]"},
     {CLI_FLAG, 0, "ignore-eos", NULL, offsetof(run_arguments, ignore_eos), 0, 0, NULL,
      "go on past a stop id"},
+    {CLI_COUNT, 0, "prompt-lookup-num-tokens", "N", offsetof(run_arguments, lookup), 1, INT32_MAX,
+     NULL,
+     "guess up to N ids at a time from what followed the last ones before, and check them at once: "
+     "the same ids, sooner where the text repeats itself [no guesses]"},
     CLI_SESSION_OPTIONS(run_arguments),
     {CLI_FLAG, 0, "json", NULL, offsetof(run_arguments, json), 0, 0, NULL,
      "print ids, text, the reason of the end and statistics as JSON at the end"},
@@ -116,7 +120,8 @@ static int generate(run_state *state) {
                                    .max_new_tokens = state->limit,
                                    .ignore_eos = state->arguments->ignore_eos,
                                    .on_token = on_token,
-                                   .on_token_data = state};
+                                   .on_token_data = state,
+                                   .prompt_lookup_num_tokens = state->arguments->lookup};
   stele_sink sink = {0};
   stele_status status = stele_generate(state->session, state->prompt, state->prompt_count, &wanted,
                                        state->ids, state->limit, &sink, &state->result);
@@ -160,19 +165,20 @@ static int print_json(const run_state *state) {
   stele_model_weights(state->model, &weight_bytes);
   return cli_json_print(
       state->self,
-      json_pack("{s:o,s:o,s:s%,s:s,s:{s:I,s:I,s:I,s:f,s:f,s:f,s:f,s:o,s:I,s:I,s:I}}", "prompt_ids",
-                ids_json(state->prompt, state->prompt_count), "ids",
-                ids_json(state->ids, result->generated_tokens), "text",
-                state->text.data ? (const char *)state->text.data : "", state->text.size,
-                "finish_reason", stele_finish_name(result->finish), "stats", "prompt_tokens",
-                (json_int_t)result->prompt_tokens, "reused_tokens",
-                (json_int_t)result->reused_tokens, "generated_tokens",
-                (json_int_t)result->generated_tokens, "load_s", state->load_seconds, "prefill_s",
-                result->prefill_seconds, "decode_s", result->decode_seconds, "decode_tokens_per_s",
-                decode_rate(state), "allocations_per_step", allocations_per_step(state),
-                "cache_bytes", (json_int_t)stele_session_cache_bytes(state->session),
-                "weight_bytes", (json_int_t)weight_bytes, "threads",
-                (json_int_t)stele_session_threads(state->session)));
+      json_pack(
+          "{s:o,s:o,s:s%,s:s,s:{s:I,s:I,s:I,s:I,s:I,s:f,s:f,s:f,s:f,s:o,s:I,s:I,s:I}}",
+          "prompt_ids", ids_json(state->prompt, state->prompt_count), "ids",
+          ids_json(state->ids, result->generated_tokens), "text",
+          state->text.data ? (const char *)state->text.data : "", state->text.size, "finish_reason",
+          stele_finish_name(result->finish), "stats", "prompt_tokens",
+          (json_int_t)result->prompt_tokens, "reused_tokens", (json_int_t)result->reused_tokens,
+          "generated_tokens", (json_int_t)result->generated_tokens, "drafted_tokens",
+          (json_int_t)result->drafted_tokens, "accepted_tokens",
+          (json_int_t)result->accepted_tokens, "load_s", state->load_seconds, "prefill_s",
+          result->prefill_seconds, "decode_s", result->decode_seconds, "decode_tokens_per_s",
+          decode_rate(state), "allocations_per_step", allocations_per_step(state), "cache_bytes",
+          (json_int_t)stele_session_cache_bytes(state->session), "weight_bytes",
+          (json_int_t)weight_bytes, "threads", (json_int_t)stele_session_threads(state->session)));
 }
 
 static int report(const run_state *state) {
@@ -184,6 +190,9 @@ static int report(const run_state *state) {
     cli_note("%u prompt tokens in %.3f s, %u generated at %.1f tokens/s (%s); loaded in %.3f s",
              result->prompt_tokens, result->prefill_seconds, result->generated_tokens,
              decode_rate(state), stele_finish_name(result->finish), state->load_seconds);
+  if (!state->arguments->quiet && state->arguments->lookup)
+    cli_note("%u ids were guessed, %u of them right", result->drafted_tokens,
+             result->accepted_tokens);
   return cli_finish(state->self, CLI_OK);
 }
 
@@ -221,7 +230,9 @@ const cli_command cli_command_run = {
         "# a prompt from a pipe, two threads\n"
         "echo 'Once upon a time' | stele run model.so --prompt-file - --threads 2\n"
         "# for programs\n"
-        "stele run model.so --ids 504,3575,282 --ignore-eos -n 8 --json\n",
+        "stele run model.so --ids 504,3575,282 --ignore-eos -n 8 --json\n"
+        "# a text that quotes its prompt\n"
+        "stele run model.so --prompt-file edit.txt --prompt-lookup-num-tokens 7\n",
     .options = options,
     .run = run,
 };

@@ -84,6 +84,11 @@ STELE_API stele_status stele_session_create(const stele_model *model,
 STELE_API void stele_session_destroy(stele_session *session);
 /* Forgets all tokens of a lane; its pages return to the pool. */
 STELE_API void stele_session_reset(stele_session *session, uint32_t lane);
+/* Forgets the last count tokens of a lane: what comes next is as if they had never been fed. Pages
+ * that hold no others return to the pool. STELE_INVALID_ARGUMENT, and nothing is forgotten, when
+ * the lane has fewer. */
+STELE_API stele_status stele_session_crop(stele_session *session, uint32_t lane, uint32_t count,
+                                          stele_sink *sink) STELE_MUST_USE;
 /* Tokens in a lane's cache. */
 STELE_API uint32_t stele_session_length(const stele_session *session, uint32_t lane);
 /* Bytes of cache in use by all lanes; a static cache is all in use. */
@@ -139,15 +144,22 @@ typedef struct stele_generate_options {
   /* Called with each id as it is chosen; returning false cancels. NULL: not wanted. */
   bool (*on_token)(void *on_token_data, int32_t id);
   void *on_token_data;
+  /* Ids that are guessed at a time, 0: none. They are what followed the last ids where these stood
+   * before, in the prompt or in what was generated, and are checked in one verify step: the ids are
+   * the same as without, only sooner where a text repeats itself. At most one less than the tokens
+   * of the model's verify step count; STELE_UNSUPPORTED when it has none. */
+  uint32_t prompt_lookup_num_tokens;
 } stele_generate_options;
 
 typedef struct stele_generate_result {
   uint32_t finish; /* enum stele_finish */
   uint32_t prompt_tokens, reused_tokens, generated_tokens;
-  double prefill_seconds, decode_seconds; /* decode: without the first token */
+  double prefill_seconds, decode_seconds;   /* decode: without the first token */
+  uint32_t drafted_tokens, accepted_tokens; /* guessed; generated as guessed */
 } stele_generate_result;
 
-/* Greedy generation after a prompt (at least one id). ids go into out_ids, which has room for
+/* Greedy generation after a prompt (at least one id). Only prompt lookup asks for memory, before
+ * the prompt is fed. ids go into out_ids, which has room for
  * limit of them; a final stop id is included. At capacity C a prompt of P ids yields at most
  * C - P + 1; a prompt above the capacity is STELE_CAPACITY. */
 STELE_API stele_status stele_generate(stele_session *session, const int32_t *prompt,

@@ -7,7 +7,8 @@ typedef struct fixture {
   fake_config config;
   stele_model *model;
   stele_session *session;
-  int32_t prompt[64], ids[200], expected[200];
+  int32_t prompt[64], ids[201], expected[200];
+  uint32_t drafted, accepted; /* of all generations with guesses */
 } fixture;
 
 /* What the model says after the prompt, as far as the array goes. */
@@ -18,14 +19,16 @@ static void expect(fixture *f, uint32_t prompt_count, uint32_t count) {
     f->expected[i] = all[prompt_count + i] = fake_next(&f->config, all, prompt_count + i);
 }
 
-static fixture *set_up(fake_config config) {
+static fixture *set_up_threads(fake_config config, uint32_t threads) {
   fixture *f = calloc(1, sizeof *f);
   f->config = config;
   f->model = open_fake(&config);
-  f->session = create_session(f->model, 2, 2, STELE_CACHE_DYNAMIC);
+  f->session = create_session(f->model, 2, threads, STELE_CACHE_DYNAMIC);
   fill_ids(f->prompt, 64, 11, VOCAB);
   return f;
 }
+
+static fixture *set_up(fake_config config) { return set_up_threads(config, 2); }
 
 static void tear_down(fixture *f) {
   stele_session_destroy(f->session);
@@ -158,6 +161,138 @@ static void cancels_and_goes_on(void **state) {
   tear_down(f);
 }
 
+/* ---- prompt lookup ------------------------------------------------------------------------- */
+
+/* A model whose text mostly repeats itself, so that guesses are right now and then. */
+static fake_config repeating(uint32_t verify_width) {
+  fake_config config = fake_default();
+  config.capacity = 190;
+  config.page_tokens[0] = 64;
+  config.verify_width = verify_width;
+  config.period = 11;
+  return config;
+}
+
+/* With guesses as without: ids, their number, the reason of the end, tokens in the cache, and what
+ * comes after. */
+static void check_lookup(fixture *f, uint32_t prompt_count, stele_generate_options options,
+                         uint32_t guesses, uint32_t limit) {
+  options.struct_bytes = sizeof options;
+  options.lane = 1;
+  int32_t next[2], id = 5;
+  uint32_t lane = 1, length[2];
+  stele_generate_result r[2];
+  for (int i = 0; i < 2; i++) {
+    stele_session_reset(f->session, 1);
+    options.prompt_lookup_num_tokens = i ? guesses : 0;
+    r[i] = generate(f, prompt_count, &options, limit);
+    length[i] = stele_session_length(f->session, 1);
+    if (length[i] == f->config.capacity) continue;
+    assert_ok(stele_session_step(f->session, &lane, &id, 1, STELE_OUTPUT_TOKEN, &next[i], sink));
+  }
+  assert_int_equal(r[1].generated_tokens, r[0].generated_tokens);
+  assert_int_equal(r[1].finish, r[0].finish);
+  assert_int_equal(length[1], length[0]);
+  if (length[0] < f->config.capacity) assert_int_equal(next[1], next[0]);
+  assert_int_equal(r[0].drafted_tokens, 0);
+  assert_true(r[1].accepted_tokens <= r[1].drafted_tokens);
+  assert_true(r[1].accepted_tokens < r[1].generated_tokens);
+  f->drafted += r[1].drafted_tokens;
+  f->accepted += r[1].accepted_tokens;
+}
+
+static void guesses_change_nothing(void **state) {
+  (void)state;
+  static const uint32_t guesses[] = {1, 3, 100}, prompts[] = {1, 40, 64};
+  for (uint32_t width = 3; width <= 8; width += 5) {
+    fixture *f = set_up_threads(repeating(width), 1);
+    for (size_t p = 0; p < COUNT(prompts); p++) {
+      expect(f, prompts[p], 191 - prompts[p]);
+      for (size_t g = 0; g < COUNT(guesses); g++) {
+        check_lookup(f, prompts[p], (stele_generate_options){0}, guesses[g], 200); /* capacity */
+        for (uint32_t n = 1; n < 60; n += 1 + n / 3)
+          check_lookup(f, prompts[p], (stele_generate_options){.max_new_tokens = n}, guesses[g],
+                       200);
+        check_lookup(f, prompts[p], (stele_generate_options){0}, guesses[g], 33);
+      }
+    }
+    assert_true(f->accepted > 200 && f->drafted > f->accepted);
+    tear_down(f);
+  }
+}
+
+static void stops_among_guesses(void **state) {
+  (void)state;
+  for (uint32_t at = 20; at < 60; at += 3) {
+    fixture *f = set_up_threads(repeating(8), 1);
+    expect(f, 30, 150);
+    fake_config config = f->config;
+    config.stop_count = 1;
+    config.stop_ids[0] = f->expected[at];
+    tear_down(f);
+    f = set_up_threads(config, 1);
+    expect(f, 30, 150);
+    check_lookup(f, 30, (stele_generate_options){0}, 7, 150);
+    check_lookup(f, 30, (stele_generate_options){.ignore_eos = true}, 7, 150);
+    tear_down(f);
+  }
+}
+
+static void cancels_among_guesses(void **state) {
+  (void)state;
+  fixture *f = set_up_threads(repeating(8), 1);
+  expect(f, 30, 150);
+  for (uint32_t at = 1; at < 80; at += 4) {
+    watcher w = {f->expected, 0, at};
+    stele_generate_options options = {.struct_bytes = sizeof options,
+                                      .on_token = watch,
+                                      .on_token_data = &w,
+                                      .prompt_lookup_num_tokens = 7};
+    stele_session_reset(f->session, 0);
+    stele_generate_result r = generate(f, 30, &options, 150);
+    assert_int_equal(r.finish, STELE_FINISH_CANCELLED);
+    assert_int_equal(r.generated_tokens, at);
+    assert_int_equal(w.seen, at); /* none is told of twice, none behind the end */
+    assert_int_equal(stele_session_length(f->session, 0), 30 + at - 1);
+  }
+  tear_down(f);
+}
+
+/* A text in which contexts come again but never go on as before: few guesses are paid for. */
+static void a_hostile_text_costs_little(void **state) {
+  (void)state;
+  fake_config config = fake_default();
+  config.capacity = 190;
+  config.page_tokens[0] = 64;
+  config.vocab = 3; /* whatever three ids are the last, they were there before */
+  config.weights_bytes = 3 * 4;
+  fixture *f = set_up(config);
+  for (int i = 0; i < 64; i++) f->prompt[i] %= 3;
+  expect(f, 10, 181);
+  stele_generate_options options = {.struct_bytes = sizeof options, .prompt_lookup_num_tokens = 7};
+  stele_generate_result r = generate(f, 10, &options, 181);
+  assert_int_equal(r.generated_tokens, 181);
+  assert_true(r.drafted_tokens < 3 * (2 + 181 / 32 + r.accepted_tokens + 1));
+  tear_down(f);
+}
+
+static void no_step_to_verify_with(void **state) {
+  (void)state;
+  fake_config config = fake_default();
+  config.verify_width = 0;
+  fixture *f = set_up(config);
+  stele_sink why = {0};
+  stele_generate_options options = {.struct_bytes = sizeof options, .prompt_lookup_num_tokens = 3};
+  assert_int_equal(stele_generate(f->session, f->prompt, 5, &options, f->ids, 9, &why, NULL),
+                   STELE_UNSUPPORTED);
+  assert_contains(why.text, "--verify");
+  assert_int_equal(stele_session_length(f->session, 0), 0);
+  options.struct_bytes = offsetof(stele_generate_options, prompt_lookup_num_tokens);
+  expect(f, 5, 9); /* a caller that doesn't know of guesses */
+  assert_int_equal(generate(f, 5, &options, 9).drafted_tokens, 0);
+  tear_down(f);
+}
+
 static void bad_arguments(void **state) {
   (void)state;
   fixture *f = set_up(fake_default());
@@ -186,6 +321,11 @@ int main(void) {
       cmocka_unit_test(stops_at_a_stop_id),
       cmocka_unit_test(limits),
       cmocka_unit_test(cancels_and_goes_on),
+      cmocka_unit_test(guesses_change_nothing),
+      cmocka_unit_test(stops_among_guesses),
+      cmocka_unit_test(cancels_among_guesses),
+      cmocka_unit_test(a_hostile_text_costs_little),
+      cmocka_unit_test(no_step_to_verify_with),
       cmocka_unit_test(bad_arguments),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

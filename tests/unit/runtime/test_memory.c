@@ -106,6 +106,52 @@ static void steps_allocate_nothing(void **state) {
   }
 }
 
+static long calls_at_first_id;
+static bool note_first_id(void *data, int32_t id) {
+  (void)id;
+  if (!*(bool *)data) calls_at_first_id = atomic_load(&calls);
+  return *(bool *)data = true;
+}
+
+/* With guesses, memory is had before the first id and given back at the end; when it can't be had
+ * nothing is fed. */
+static void guesses_allocate_at_the_start(void **state) {
+  (void)state;
+  fake_config config = fake_default();
+  config.period = 7;
+  stele_model *model = open_fake(&config);
+  stele_session *s = create_session(model, 1, 2, STELE_CACHE_DYNAMIC);
+  int32_t prompt[20], ids[45];
+  bool begun = false;
+  stele_generate_options options = {.struct_bytes = sizeof options,
+                                    .on_token = note_first_id,
+                                    .on_token_data = &begun,
+                                    .prompt_lookup_num_tokens = 7};
+  stele_generate_result r;
+  fill_ids(prompt, 20, 3, 97);
+  long had = atomic_load(&live), mapped = atomic_load(&live_mappings);
+  assert_ok(stele_generate(s, prompt, 20, &options, ids, 45, sink, &r));
+  assert_int_equal(atomic_load(&calls), calls_at_first_id);
+  assert_true(r.accepted_tokens > 10);
+  assert_int_equal(atomic_load(&live), had);
+  assert_int_equal(atomic_load(&live_mappings), mapped);
+  stele_session_reset(s, 0);
+  for (int i = 0; i < 3; i++) {
+    stele_sink why = {0};
+    atomic_store(i < 2 ? &heap_fails_in : &map_fails_in, i < 2 ? i : 0);
+    stele_status status = stele_generate(s, prompt, 20, &options, ids, 45, &why, &r);
+    atomic_store(&heap_fails_in, -1);
+    atomic_store(&map_fails_in, -1);
+    assert_int_equal(status, STELE_OUT_OF_MEMORY);
+    assert_true(why.text[0]);
+    assert_int_equal(stele_session_length(s, 0), 0);
+    assert_int_equal(atomic_load(&live), had);
+    assert_int_equal(atomic_load(&live_mappings), mapped);
+  }
+  stele_session_destroy(s);
+  stele_model_close(model);
+}
+
 /* Lets the n-th call fail, for n from 0 until creating succeeds. Returns that n. */
 static long fail_each(const stele_model *model, atomic_long *fails_in, uint32_t implementation) {
   const stele_session_options options = {.struct_bytes = sizeof options,
@@ -216,6 +262,7 @@ static void an_allocator_of_ones_own(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(steps_allocate_nothing),
+      cmocka_unit_test(guesses_allocate_at_the_start),
       cmocka_unit_test(creating_a_session_fails_cleanly),
       cmocka_unit_test(opening_a_model_fails_cleanly),
       cmocka_unit_test(an_allocator_of_ones_own),

@@ -82,11 +82,38 @@ static void extending_a_shared_lane(void **state) {
   assert_int_equal(table[1], 1);
   assert_true(group.kind->extend(&group, 0, 8, 2));
   assert_int_equal(group.pool.used, 4);
-  group.kind->reset(&group, 0);
+  group.kind->crop(&group, 0, 0);
   assert_int_equal(group.pool.used, 2);
   assert_int_equal(table[0], -1);
-  group.kind->reset(&group, 1);
+  group.kind->crop(&group, 1, 0);
   assert_int_equal(group.pool.used, 0);
+  cache_pool_deinit(&group.pool, &heap);
+}
+
+/* Dropping tokens of a lane leaves a page that it shares to the other, and takes one of its own
+ * when it goes on within. */
+static void cropping_a_shared_lane(void **state) {
+  (void)state;
+  stele_group g = geometry();
+  int32_t table[2 * 3] = {-1, -1, -1, -1, -1, -1};
+  cache_group group = {
+      .geometry = &g, .kind = &cache_kind_full, .read_table = table, .store_table = table};
+  assert_ok(cache_pool_init(&group.pool, &g, 6, false, &heap, sink));
+  assert_true(group.kind->extend(&group, 0, 0, 8));
+  for (int e = 0; e < 2; e++) {
+    table[3 + e] = table[e];
+    cache_pool_retain(&group.pool, table[e]);
+  }
+  group.kind->crop(&group, 1, 5); /* the second page is kept for its first token */
+  assert_int_equal(table[4], table[1]);
+  group.kind->crop(&group, 1, 3);
+  assert_int_equal(table[4], -1);
+  assert_int_equal(group.pool.users[table[1]], 1);
+  assert_true(group.kind->extend(&group, 1, 3, 1));
+  assert_int_not_equal(table[3], table[0]);
+  assert_int_equal(group.pool.used, 3);
+  group.kind->crop(&group, 1, 4); /* nothing to drop */
+  assert_int_equal(group.pool.used, 3);
   cache_pool_deinit(&group.pool, &heap);
 }
 
@@ -123,6 +150,7 @@ int main(void) {
       cmocka_unit_test(takes_and_releases),
       cmocka_unit_test(copies_what_is_shared),
       cmocka_unit_test(extending_a_shared_lane),
+      cmocka_unit_test(cropping_a_shared_lane),
       cmocka_unit_test(running_out_changes_nothing),
       cmocka_unit_test(sizes_beyond_the_address_space),
   };

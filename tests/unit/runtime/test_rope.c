@@ -84,6 +84,13 @@ static void a_feed_takes_its_whole_length(void **state) {
       check_rows(as_hidden, 1, rule, row ? 35 : 28, row ? 34 : 27);
     }
     assert_ok(stele_session_feed(s, 0, ids, 2, STELE_OUTPUT_TOKEN, &token, sink));
+    assert_ok(stele_session_crop(s, 1, 10, sink));
+    assert_ok(session_verify(s, 1, ids, 5, (int32_t[5]){0}, sink));
+    for (uint32_t t = 0; t < 5; t++) { /* each token by its own length, as if it were decoded */
+      float as_hidden[FAKE_HIDDEN];
+      memcpy(as_hidden, s->rope_rows + t * 8, 8 * sizeof(float));
+      check_rows(as_hidden, 1, rule, 18 + t + 1, 18 + t);
+    }
     stele_session_destroy(s);
     stele_model_close(model);
   }

@@ -235,6 +235,101 @@ static void cache_bytes_follow_use(void **state) {
   stele_model_close(model);
 }
 
+/* Any number of tokens dropped at any length, whether pages end there or not: what follows is as if
+ * they had never been, and pages without tokens are free. */
+static void crops_at_any_place(void **state) {
+  (void)state;
+  fake_config config = fake_default();
+  stele_model *model = open_fake(&config);
+  const stele_group *g = stele_model_artifact(model)->groups;
+  for (uint32_t implementation = 0; implementation < 2; implementation++) {
+    stele_session *s = create_session(model, 2, 1, implementation);
+    int32_t ids[64], other[64], token;
+    fill_ids(ids, 64, 5, VOCAB);
+    fill_ids(other, 64, 6, VOCAB);
+    assert_ok(stele_session_feed(s, 1, other, 21, STELE_OUTPUT_NONE, NULL, sink));
+    uint64_t others = 2 * 2 * g[0].page_bytes + 6 * 1 * g[1].page_bytes;
+    for (uint32_t length = 1; length <= 64; length++)
+      for (uint32_t count = 0; count <= length; count += 1 + count / 2) {
+        uint32_t kept = length - count;
+        stele_session_reset(s, 0);
+        assert_ok(stele_session_feed(s, 0, ids, length, STELE_OUTPUT_NONE, NULL, sink));
+        assert_ok(stele_session_crop(s, 0, count, sink));
+        assert_int_equal(stele_session_length(s, 0), kept);
+        uint64_t bytes = (kept + 15) / 16 * 2 * g[0].page_bytes + (kept + 3) / 4 * g[1].page_bytes;
+        if (implementation == STELE_CACHE_DYNAMIC)
+          assert_int_equal(stele_session_cache_bytes(s), others + bytes);
+        assert_int_equal(s->cache.groups[0].pool.used, 2 + (kept + 15) / 16);
+        if (kept == 64) continue;
+        int32_t all[64];
+        memcpy(all, ids, kept * sizeof *all);
+        memcpy(all + kept, other, (64 - kept) * sizeof *all);
+        assert_ok(stele_session_feed(s, 0, other, 64 - kept, STELE_OUTPUT_TOKEN, &token, sink));
+        assert_int_equal(token, fake_next(&config, all, 64));
+      }
+    assert_ok(stele_session_feed(s, 1, other + 21, 3, STELE_OUTPUT_TOKEN, &token, sink));
+    assert_int_equal(token, fake_next(&config, other, 24)); /* the other lane saw nothing of it */
+    stele_session_destroy(s);
+  }
+  stele_model_close(model);
+}
+
+static void crops_no_more_than_there_is(void **state) {
+  (void)state;
+  fake_config config = fake_default();
+  stele_model *model = open_fake(&config);
+  stele_session *s = create_session(model, 2, 1, STELE_CACHE_DYNAMIC);
+  stele_sink why = {0};
+  int32_t ids[20];
+  fill_ids(ids, 20, 5, VOCAB);
+  assert_ok(stele_session_feed(s, 1, ids, 20, STELE_OUTPUT_NONE, NULL, sink));
+  assert_int_equal(stele_session_crop(s, 1, 21, &why), STELE_INVALID_ARGUMENT);
+  assert_contains(why.text, "21");
+  assert_contains(why.text, "lane 1 has 20");
+  assert_int_equal(stele_session_length(s, 1), 20);
+  assert_int_equal(stele_session_crop(s, 0, 1, NULL), STELE_INVALID_ARGUMENT);
+  assert_int_equal(stele_session_crop(s, 2, 0, &why), STELE_INVALID_ARGUMENT);
+  assert_contains(why.text, "lane 2 of 2");
+  s->lane[1].first = 15; /* padding that is dropped with its lane's tokens */
+  assert_ok(stele_session_crop(s, 1, 10, sink));
+  assert_int_equal(s->lane[1].first, 10);
+  stele_session_destroy(s);
+  stele_model_close(model);
+}
+
+/* A verify step says what decode steps say, wherever it begins and however many tokens it has. */
+static void verifies_as_it_decodes(void **state) {
+  (void)state;
+  static const uint32_t widths[] = {3, 8};
+  int32_t ids[64], out[8];
+  stele_sink why = {0};
+  fill_ids(ids, 64, 7, VOCAB);
+  for (size_t w = 0; w < COUNT(widths); w++) {
+    fake_config config = fake_default();
+    config.verify_width = widths[w];
+    stele_model *model = open_fake(&config);
+    stele_session *s = create_session(model, 3, 1 + (uint32_t)w, STELE_CACHE_DYNAMIC);
+    assert_int_equal(session_verify_width(s), widths[w]);
+    for (uint32_t lane = 0; lane < 3; lane += 2)
+      for (uint32_t begin = 0, n; begin < 64; begin += n) {
+        n = (uint32_t)base_min(1 + begin % widths[w], 64 - begin);
+        assert_ok(session_verify(s, lane, ids + begin, n, out, sink));
+        for (uint32_t i = 0; i < n; i++)
+          assert_int_equal(out[i], fake_next(&config, ids, begin + i + 1));
+        assert_int_equal(stele_session_length(s, lane), begin + n);
+      }
+    assert_int_equal(session_verify(s, 0, ids, 1, out, &why), STELE_CAPACITY);
+    assert_int_equal(session_verify(s, 1, ids, 0, out, &why), STELE_INVALID_ARGUMENT);
+    assert_int_equal(session_verify(s, 1, ids, widths[w] + 1, out, &why), STELE_INVALID_ARGUMENT);
+    ids[1] = VOCAB;
+    assert_int_equal(session_verify(s, 1, ids, 2, out, &why), STELE_INVALID_ARGUMENT);
+    ids[1] = 1;
+    stele_session_destroy(s);
+    stele_model_close(model);
+    fill_ids(ids, 64, 7, VOCAB);
+  }
+}
+
 static void steps_that_are_not_there(void **state) {
   (void)state;
   fake_config config = fake_default();
@@ -351,6 +446,9 @@ int main(void) {
       cmocka_unit_test(poisoned_memory_is_never_seen),
       cmocka_unit_test(padding_on_the_left),
       cmocka_unit_test(cache_bytes_follow_use),
+      cmocka_unit_test(crops_at_any_place),
+      cmocka_unit_test(crops_no_more_than_there_is),
+      cmocka_unit_test(verifies_as_it_decodes),
       cmocka_unit_test(steps_that_are_not_there),
       cmocka_unit_test(bad_arguments),
       cmocka_unit_test(caches_that_are_not_offered),

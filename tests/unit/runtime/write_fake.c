@@ -12,7 +12,8 @@ static int set(fake_config *c, const char *name, size_t length, unsigned long va
   } const fields[] = {{"seed", &c->seed},           {"capacity", &c->capacity},
                       {"max_lanes", &c->max_lanes}, {"prefill", &c->prefill_width},
                       {"workers", &c->max_workers}, {"outputs", &c->outputs},
-                      {"rope", &c->rope_rule}};
+                      {"rope", &c->rope_rule},      {"verify", &c->verify_width},
+                      {"period", &c->period}};
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
     if (strlen(fields[i].name) == length && strncmp(fields[i].name, name, length) == 0) {
       *fields[i].field = (uint32_t)value;
