@@ -34,7 +34,7 @@
 _Static_assert(TOKENS_AT_ONCE <= CPU_MAX_TOKENS, "frames are sized for CPU_MAX_TOKENS");
 
 /* Streams per call: as many as keep memory busy, or the adders where weights are floats. Passes of
- * many tokens wait for neither. */
+ * many tokens wait for neither, as long as what comes next is asked for in time. */
 INLINE int stream_count(int nt) { return nt == 1 ? STREAMS : nt == 2 ? STREAMS / 2 : 1; }
 
 /* Asks for the cache lines of `bytes` from `ahead` bytes behind p on. */
@@ -256,18 +256,17 @@ INLINE void add_block(uint32_t scheme, rows x, uint32_t b, const uint8_t *w,
   const packing k = packing_of(scheme);
   const record r = {x.columns, x.scheme == CPU_WIDE};
   const uint32_t groups = k.columns / GROUP, first = b * groups, parts = GROUP / k.part;
-  const bool streams = stream_count(nt) > 1;
   vf scale[MAX_PARTS], min[MAX_PARTS];
   block_scales(scheme, w, scale, min);
   for (uint32_t i = 0; i < groups; i++) {
     const uint8_t *at = w + i * group_bytes(k);
-    if (streams) prefetch_run(at, group_bytes(k), PREFETCH_AHEAD);
+    prefetch_run(at, group_bytes(k), PREFETCH_AHEAD);
     if (x.scheme == STELE_F32)
       decoded_group(k, at, first + i, x_rows, nt, scale + i * parts, min + i * parts, sum);
     else
       integer_group(k, r, at, first + i, x_rows, nt, scale + i * parts, min + i * parts, sum);
   }
-  if (streams) prefetch_run(w + tail_offset(k), k.tail * CPU_PANEL, PREFETCH_AHEAD);
+  prefetch_run(w + tail_offset(k), k.tail * CPU_PANEL, PREFETCH_AHEAD);
 }
 
 #endif
