@@ -30,6 +30,7 @@ static stele_phase_op describe_op(const stele_program *program, const stele_op *
       .name = op->kind,
       .phase = phase,
       .layer = op->layer,
+      .device = op->device,
       .group = reads_pages(op->kind) ? (int32_t)op->group : -1,
       .weight = {op->weight[STELE_W_A], op->weight[STELE_W_B], op->weight[STELE_W_C]},
       .weight_bytes = weight_bytes(program, op)};
@@ -44,8 +45,12 @@ static stele_step_phases describe_step(const stele_program *program, const stele
     out[count++] = describe_op(program, op, phase);
     if (!stele_op_meets_inside(op->kind)) continue;
     phase++;
-    out[count++] = (stele_phase_op){
-        .name = op->kind, .phase = phase, .layer = op->layer, .group = -1, .weight = {-1, -1, -1}};
+    out[count++] = (stele_phase_op){.name = op->kind,
+                                    .phase = phase,
+                                    .layer = op->layer,
+                                    .group = -1,
+                                    .device = op->device,
+                                    .weight = {-1, -1, -1}};
   }
   return (stele_step_phases){out, count, count ? phase + 1 : 0};
 }

@@ -1,6 +1,8 @@
 /* stele bench: prefill and decode speed, named as llama-bench names them, beside what the machine
  * can read. Every repetition starts from an empty cache; one repetition before them isn't
- * counted. Reported are the median and half the distance from the slowest to the fastest. */
+ * counted. What memory reads is measured after each repetition, so that a machine whose speed
+ * drifts treats both alike. Reported are the median and half the distance from the slowest to the
+ * fastest. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +28,7 @@ static const cli_option options[] = {
 
 typedef struct bench_result {
   char name[24];
-  double median, spread, bytes_per_token;
+  double median, spread, bytes_per_token, read_bytes_per_second;
 } bench_result;
 
 /* One repetition of a test; the seconds of the part that counts. */
@@ -79,7 +81,7 @@ double bench_median(double *values, size_t count) {
 }
 
 static int measure(bench_state *state, bench_test test, uint32_t count, bench_result *result) {
-  double rates[MAX_REPETITIONS];
+  double rates[MAX_REPETITIONS], reads[MAX_REPETITIONS];
   uint32_t repetitions = state->arguments->repetitions;
   stele_sink sink = {0};
   double seconds;
@@ -87,9 +89,11 @@ static int measure(bench_state *state, bench_test test, uint32_t count, bench_re
   for (uint32_t i = 0; i < repetitions && status == STELE_OK; i++) {
     status = test(state, count, &sink, &seconds);
     rates[i] = count / seconds;
+    reads[i] = cli_read_bandwidth(state->read_bytes, stele_session_threads(state->session));
   }
   if (status != STELE_OK) return cli_status(state->self, status, &sink);
   result->median = bench_median(rates, repetitions);
+  result->read_bytes_per_second = bench_median(reads, repetitions);
   result->spread = (rates[repetitions - 1] - rates[0]) / 2;
   return CLI_OK;
 }
@@ -139,7 +143,7 @@ static double rate_of(const bench_result *result) {
 }
 
 static json_t *result_json(const bench_state *state, const bench_result *result) {
-  double read = state->read_bytes_per_second;
+  double read = result->read_bytes_per_second;
   return json_pack("{s:s,s:I,s:I,s:f,s:f,s:f,s:f,s:f,s:f}", "test", result->name, "threads",
                    (json_int_t)stele_session_threads(state->session), "depth",
                    (json_int_t)state->arguments->depth, "tokens_per_s", result->median, "spread",
@@ -149,7 +153,7 @@ static json_t *result_json(const bench_state *state, const bench_result *result)
 }
 
 static void print_result(const bench_state *state, const bench_result *result) {
-  double read = state->read_bytes_per_second;
+  double read = result->read_bytes_per_second;
   char at[24] = "";
   uint32_t depth = state->arguments->depth;
   if (depth) snprintf(at, sizeof at, " @ d%u", depth);
@@ -194,8 +198,6 @@ static int run_tests(bench_state *state) {
   if (code == CLI_OK && prompt) code = run_prefill(state, prompt, &results[made++]);
   if (code == CLI_OK && tokens) code = run_decode(state, tokens, &results[made++]);
   if (code != CLI_OK) return code;
-  state->read_bytes_per_second =
-      cli_read_bandwidth(state->read_bytes, stele_session_threads(state->session));
   json_t *list = state->arguments->json ? json_array() : NULL;
   for (size_t i = 0; i < made; i++) {
     if (list)
@@ -256,8 +258,9 @@ const cli_command cli_command_bench = {
         "a repetition that warms up. Shown are the median of tokens per second and half the "
         "distance from the slowest to the fastest repetition; the bytes that a token reads "
         "(weights, and for decode the cache at the average length) as GB/s; and beside it what "
-        "plain loads read on this machine, now, from a buffer as large as the weights of a decode "
-        "step, with as many threads. --profile shows instead, for all ops between two meetings of "
+        "plain loads read on this machine, in turns with the repetitions, from a buffer as large "
+        "as the weights of a decode step, with as many threads. --profile shows instead, for all "
+        "ops between two meetings of "
         "the "
         "workers, how long they take, what they read, and how long each worker waits for the "
         "others.",

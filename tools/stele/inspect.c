@@ -20,6 +20,22 @@ static const char *name_of(const char *const *names, size_t count, uint32_t i) {
   return i < count ? names[i] : "unknown";
 }
 
+/* How many ops each device has in a step; an op that meets inside is one, though it has two rows.
+ */
+static json_t *ops_json(const stele_artifact *artifact, const stele_step_phases *phases) {
+  json_t *counts = json_object();
+  for (uint32_t i = 0; i < phases->op_count; i++) {
+    const stele_phase_op *op = &phases->ops[i], *before = i ? op - 1 : NULL;
+    if (before && before->name == op->name && before->weight[0] >= 0 && op->weight[0] < 0) continue;
+    char name[64];
+    snprintf(name, sizeof name, "device %u", op->device);
+    const char *key = op->device ? name : artifact->target;
+    json_int_t old = json_integer_value(json_object_get(counts, key));
+    json_object_set_new(counts, key, json_integer(old + 1));
+  }
+  return counts;
+}
+
 /* With how many phases, and so meetings of the workers between them, where the artefact says so. */
 static json_t *steps_json(const stele_model *model, const stele_variant *variant) {
   static const char *const kinds[] = {"decode", "prefill", "verify", "encode"};
@@ -29,11 +45,12 @@ static json_t *steps_json(const stele_model *model, const stele_variant *variant
     const stele_step *step = &variant->steps[i];
     const stele_step_phases *phases = stele_model_phases(model, step);
     json_array_append_new(
-        list, json_pack("{s:s,s:I,s:I,s:s,s:I,s:o*}", "kind", name_of(kinds, 4, step->kind),
+        list, json_pack("{s:s,s:I,s:I,s:s,s:I,s:o*,s:o*}", "kind", name_of(kinds, 4, step->kind),
                         "lanes", (json_int_t)step->lanes, "width", (json_int_t)step->width,
                         "output", name_of(outputs, 5, step->output), "bytes_per_call",
                         (json_int_t)step->bytes_per_call, "phases",
-                        phases ? json_integer(phases->phase_count) : NULL));
+                        phases ? json_integer(phases->phase_count) : NULL, "ops",
+                        phases ? ops_json(stele_model_artifact(model), phases) : NULL));
   }
   return list;
 }

@@ -111,12 +111,12 @@ typedef struct stele_step {
  * meetings of the workers: a step of n phases calls env->barrier n - 1 times, layer hooks aside. An
  * op that meets inside stands in each of its phases. */
 typedef struct stele_phase_op {
-  uint32_t name;     /* in op_names */
-  uint32_t phase;    /* ops are in order, no phase is without one */
-  int32_t layer;     /* -1 outside layers */
-  int32_t group;     /* whose pages of that layer it reads, -1: none */
-  int32_t weight[3]; /* its matrices in the table of weights, -1: none */
-  uint32_t reserved;
+  uint32_t name;         /* in op_names */
+  uint32_t phase;        /* ops are in order, no phase is without one */
+  int32_t layer;         /* -1 outside layers */
+  int32_t group;         /* whose pages of that layer it reads, -1: none */
+  int32_t weight[3];     /* its matrices in the table of weights, -1: none */
+  uint32_t device;       /* 0: the target's own; others by plugin */
   uint64_t weight_bytes; /* that a call reads */
 } stele_phase_op;
 
