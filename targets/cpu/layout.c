@@ -28,7 +28,6 @@ bool cpu_panel_bytes(uint32_t scheme, uint64_t columns, size_t *out_bytes) {
     bytes = columns * bits / 8 + tail;                                     \
     break;
 #include "cpu/kernels/schemes.def"
-#undef CPU_SCHEME
     default:
       return false;
   }

@@ -137,7 +137,6 @@ static const block_format formats[] = {
 #define CPU_SCHEME(id, name, columns, bits, offset, part, mins, tail, ...) \
   [STELE_##id] = {columns, bits, tail, {__VA_ARGS__}},
 #include "cpu/kernels/schemes.def"
-#undef CPU_SCHEME
 };
 
 /* A row's scales; to: the tail of a panel's block. */

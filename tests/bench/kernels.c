@@ -27,7 +27,7 @@
 
 typedef struct options {
   const char *cpu, *filter, *dump;
-  uint32_t columns, threads;
+  uint32_t columns, threads, tokens;
   double megabytes;
 } options;
 
@@ -261,10 +261,10 @@ static void bench_scheme(void *self, const options *o, uint32_t scheme, uint32_t
   (void)weights_row_bytes(scheme, o->columns, &row);
   uint32_t rows = (uint32_t)(o->megabytes * 1e6 / (double)row / 16) * 16;
   double decode = measure(self, scheme, activation, rows, o->columns, 1, o->threads, 30, &bytes);
-  double wide = measure(self, scheme, activation, 512, o->columns, 128, 1, 30, &unused);
+  double wide = measure(self, scheme, activation, 512, o->columns, o->tokens, 1, 30, &unused);
   double rate = (double)bytes / decode * 1e-9;
   printf("%-14s decode %7.2f GB/s  %5.1f %%   prefill %7.1f GMAC/s\n", name, rate,
-         100 * rate / plain, 512.0 * o->columns * 128 / wide * 1e-9);
+         100 * rate / plain, 512.0 * o->columns * o->tokens / wide * 1e-9);
   fflush(stdout);
 }
 
@@ -279,24 +279,24 @@ static double measure_plain(const options *o) {
 }
 
 int main(int argc, char **argv) {
-  static const struct option names[] = {{"cpu", required_argument, NULL, 'c'},
-                                        {"columns", required_argument, NULL, 'k'},
-                                        {"megabytes", required_argument, NULL, 'm'},
-                                        {"threads", required_argument, NULL, 't'},
-                                        {"filter", required_argument, NULL, 'f'},
-                                        {"dump", required_argument, NULL, 'd'},
-                                        {NULL, 0, NULL, 0}};
-  options o = {"native", NULL, NULL, 576, 1, 80};
+  static const struct option names[] = {
+      {"cpu", required_argument, NULL, 'c'},       {"columns", required_argument, NULL, 'k'},
+      {"megabytes", required_argument, NULL, 'm'}, {"threads", required_argument, NULL, 't'},
+      {"filter", required_argument, NULL, 'f'},    {"tokens", required_argument, NULL, 'n'},
+      {"dump", required_argument, NULL, 'd'},      {NULL, 0, NULL, 0}};
+  options o = {"native", NULL, NULL, 576, 1, 128, 80};
   for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
     if (c == 'c') o.cpu = optarg;
     if (c == 'd') o.dump = optarg;
     if (c == 'f') o.filter = optarg;
     if (c == 'k') o.columns = (uint32_t)atoi(optarg);
+    if (c == 'n') o.tokens = (uint32_t)atoi(optarg);
     if (c == 'm') o.megabytes = atof(optarg);
     if (c == 't') o.threads = (uint32_t)atoi(optarg);
     if (c == '?') return 2;
   }
-  if (o.threads < 1 || o.threads > MAX_THREADS || o.columns < 32 || o.columns % 32) return 2;
+  if (o.threads < 1 || o.threads > MAX_THREADS || o.tokens < 1 || o.columns < 32 || o.columns % 32)
+    return 2;
   stele_sink sink = {{0}};
   stele_target_options options = {
       .struct_bytes = sizeof options, .cpu = o.cpu, .dump_directory = o.dump};

@@ -6,6 +6,7 @@
 
 #include "stele/artifact.h"
 #include "support/bytes.h"
+#include "support/encode_blocks.h"
 
 static void encode_q8_0(const float *x, base_buffer *out) {
   float most = 0.0f;
@@ -69,6 +70,7 @@ void test_encode(uint32_t scheme, const float *numbers, size_t count, base_buffe
       for (size_t i = 0; i < count; i += 32) encode_q4_1(numbers + i, out);
       return;
     default:
+      if (test_encode_blocks(scheme, numbers, count, out)) return;
       base_buffer_append(out, numbers, count * sizeof *numbers);
       return;
   }

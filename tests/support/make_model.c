@@ -19,7 +19,8 @@ static const char usage[] =
     "  --rope JSON          rope_parameters [default rope, theta 10000]\n"
     "  --seed N             of the random weights [1]\n"
     "  --dtype T            of the directory's tensors: f32, f16, bf16 [f32]\n"
-    "  --type T             of the file's matrices: also q8_0, q4_0, q4_1 [f32]\n"
+    "  --type T             of the file's matrices: also q8_0, q4_0, q4_1, q5_0, q5_1,\n"
+    "                       q2_k to q6_k [f32]\n"
     "  --embed-type T       of its embedding and head [as --type]\n";
 
 typedef struct command {

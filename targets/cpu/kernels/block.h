@@ -1,8 +1,12 @@
 /* Blocks of quantised weights: what schemes.def says of them, and their products with a few tokens.
  *
- * A product with integer activations x ~ d q in 32 columns is, exactly but for float rounding,
- *   sum over their parts of d scale (number . q - offset sum(q)) + minimum d sum(q)
- * where the sum in parentheses is an integer. Results do not depend on the number of tokens. */
+ * A product with integer activations x ~ d q in 32 columns is, in blocks of 32,
+ *   scale d (number . q - offset sum(q)) + minimum d sum(q),
+ * where the sum in parentheses is an integer. In blocks of 256 the scales of parts are integers,
+ * too, and floats are added per 32 columns, once d of the block is taken out: d_block sum of d (sum
+ * over parts of sc (number . q - offset sum(q)))
+ *   - m_block sum of d (sum over parts of mn sum(q)).
+ * Results do not depend on the number of tokens. */
 #ifndef CPU_BLOCK_H
 #define CPU_BLOCK_H
 
@@ -10,14 +14,9 @@
 #include "numbers.h"
 #include "schemes/q2_k.h"
 #include "schemes/q3_k.h"
-#include "schemes/q4_0.h"
-#include "schemes/q4_1.h"
 #include "schemes/q4_k.h"
-#include "schemes/q5_0.h"
-#include "schemes/q5_1.h"
 #include "schemes/q5_k.h"
 #include "schemes/q6_k.h"
-#include "schemes/q8_0.h"
 
 #define STREAMS 4
 #define PREFETCH_AHEAD 640 /* bytes, in each stream */
@@ -45,8 +44,6 @@ INLINE void prefetch_run(const uint8_t *p, size_t bytes, size_t ahead) {
 
 /* ---- what the table says ------------------------------------------------------------------- */
 
-#define MAX_PARTS 16
-
 typedef struct packing {
   uint32_t columns, bits, offset, part, mins, tail;
 } packing;
@@ -57,7 +54,6 @@ INLINE packing packing_of(uint32_t scheme) {
   case STELE_##id:                                                         \
     return (packing){columns, bits, offset, part, mins, tail};
 #include "schemes.def"
-#undef CPU_SCHEME
     default:
       return (packing){1, 8, 0, 1, 0, 0};
   }
@@ -66,17 +62,49 @@ INLINE size_t group_bytes(packing k) { return (size_t)k.bits * 64; }
 INLINE size_t tail_offset(packing k) { return k.columns / GROUP * group_bytes(k); }
 INLINE size_t block_bytes(packing k) { return tail_offset(k) + k.tail * CPU_PANEL; }
 
-/* Scales and minima of a block's parts. */
-INLINE void block_scales(uint32_t scheme, const uint8_t *block, vf *scale, vf *min) {
-  const uint8_t *tail = block + tail_offset(packing_of(scheme));
+INLINE bool is_super(packing k) { return k.columns > GROUP; }
+
+/* A block's scales. Those of parts are bytes: of part p byte p % 4 of word p / 4 of each row. */
+typedef struct scales {
+  vf d, m;
+  vi sc[4], mn[4];
+  vi behind; /* is read when part_word begins within the last word, and dropped */
+} scales;
+
+INLINE scales block_scales(uint32_t scheme, const uint8_t *block) {
+  const packing k = packing_of(scheme);
+  const uint8_t *tail = block + tail_offset(k), *words = tail + (k.mins ? 64 : 32);
+  scales s;
+  s.d = from_f16(load_h(tail));
+  if (k.mins) s.m = from_f16(load_h(tail + 32));
   switch (scheme) {
-#define CPU_SCHEME(id, name, ...)    \
+#define CPU_SCHEME(...)
+#define CPU_SUPER(id, name, ...)     \
   case STELE_##id:                   \
-    name##_scales(tail, scale, min); \
-    return;
+    name##_parts(words, s.sc, s.mn); \
+    break;
 #include "schemes.def"
-#undef CPU_SCHEME
+    default:
+      (void)words;
   }
+  return s;
+}
+
+/* The bytes of all rows from part p on: byte i of a lane is of part p + i, while these are in one
+ * word. */
+INLINE vi part_word(const vi *words, uint32_t p) {
+  return load_i((const uint8_t *)words + p / 4 * 64 + p % 4);
+}
+INLINE vf part_float(vi word, bool has_sign) {
+  return to_float(has_sign ? word << 24 >> 24 : word & 255);
+}
+
+/* Scale and minimum of part p as numbers of the format. */
+INLINE vf part_scale(packing k, const scales *s, uint32_t p) {
+  return is_super(k) ? s->d * part_float(part_word(s->sc, p), k.offset != 0) : s->d;
+}
+INLINE vf part_minimum(packing k, const scales *s, uint32_t p) {
+  return is_super(k) ? -(s->m * part_float(part_word(s->mn, p), false)) : s->m;
 }
 
 /* Column i of a piece, decoded exactly as the format says. */
@@ -87,16 +115,18 @@ INLINE vf decode_column(packing k, vb piece, int i, vf scale, vf min) {
 
 /* ---- float activations --------------------------------------------------------------------- */
 
-/* Adds 32 columns one after another; `columns`: of the record, group: of the row. */
+/* Adds 32 columns one after another: number `group` of a row, which begins with part `part` of its
+ * block. */
 INLINE void decoded_group(packing k, const uint8_t *w, uint32_t group, const uint8_t *const *x_rows,
-                          const int nt, const vf *scale, const vf *min, vf *sum) {
+                          const int nt, const scales *s, uint32_t part, vf *sum) {
   vb pieces[GROUP_PIECES];
   unpack_group(k.bits, w, pieces);
   for (uint32_t g = 0; g < GROUP_PIECES; g++) {
-    const uint32_t part = g * 4 / k.part, at = (group * GROUP + g * 4) * 4;
+    const uint32_t p = part + g * 4 / k.part, at = (group * GROUP + g * 4) * 4;
+    const vf scale = part_scale(k, s, p), min = k.mins ? part_minimum(k, s, p) : scale;
     UNROLL
     for (int i = 0; i < 4; i++) {
-      vf weights = decode_column(k, pieces[g], i, scale[part], min[part]);
+      vf weights = decode_column(k, pieces[g], i, scale, min);
       UNROLL
       for (int t = 0; t < nt; t++)
         sum[t] = fma_f(weights, splat(load_f32(x_rows[t] + at + (uint32_t)i * 4)), sum[t]);
@@ -120,10 +150,13 @@ INLINE const uint8_t *record_d(record r, const uint8_t *x, uint32_t group) {
 INLINE float record_s(record r, const uint8_t *x, uint32_t group) {
   return load_f32(record_d(r, x, group) + r.columns / GROUP * 4);
 }
-/* The sum of 16 columns. */
+/* The sum of 16 columns: where it is, in 16 or 32 bits, and itself. */
+INLINE const uint8_t *record_sums(record r, const uint8_t *x, uint32_t sixteen) {
+  return record_d(r, x, 0) + r.columns / GROUP * 8 + sixteen * (r.wide ? 4 : 2);
+}
 INLINE int32_t record_sum(record r, const uint8_t *x, uint32_t sixteen) {
-  const uint8_t *sums = record_d(r, x, 0) + r.columns / GROUP * 8;
-  return r.wide ? load_i32(sums + sixteen * 4) : load_i16(sums + sixteen * 2);
+  const uint8_t *at = record_sums(r, x, sixteen);
+  return r.wide ? load_i32(at) : load_i16(at);
 }
 INLINE int32_t part_sum(record r, const uint8_t *x, uint32_t group, uint32_t part, int which) {
   uint32_t at = group * 2 + (uint32_t)which;
@@ -139,7 +172,7 @@ INLINE vb take_piece(packing k, piece_source from, int g) {
   return from.ready ? load_b(from.ready + g * 64) : unpack(k.bits, from.w, g);
 }
 
-/* What runs of pieces add up to, per token: sums of 32 bits, or what dot_u sums in. */
+/* What pieces add up to, per token: `total` in 32 bits, `run` in what dot_u sums in. */
 typedef struct piece_sums {
   vi total[CPU_MAX_TOKENS];
   dot_u run[CPU_MAX_TOKENS];
@@ -180,10 +213,10 @@ INLINE void any_piece(packing k, bool wide, piece_source from, const uint8_t *co
     narrow_piece(k, from, q, g, nt, sums);
 }
 
-/* Adds pieces [begin, begin + count), a run that dot_u's sums have room for. */
+/* Adds pieces [begin, begin + count) times `factor`: a run that dot_u's sums have room for. Signed
+ * and wide ones are added as they are. */
 INLINE void add_run(packing k, bool wide, piece_source from, const uint8_t *const *q, int begin,
-                    const int count, const int nt, piece_sums *sums) {
-  const bool apart = k.bits != 8 && !wide; /* summed apart from the total */
+                    const int count, const int nt, vs factor, piece_sums *sums) {
   UNROLL
   for (int t = 0; t < nt; t++) sums->run[t] = (dot_u){0};
   if (!from.ready) {
@@ -192,60 +225,116 @@ INLINE void add_run(packing k, bool wide, piece_source from, const uint8_t *cons
   } else {
     for (int g = begin; g < begin + count; g++) any_piece(k, wide, from, q, g, nt, sums);
   }
+  if (k.bits == 8 || wide) return;
   UNROLL
-  for (int t = 0; t < nt; t++)
-    if (apart) sums->total[t] = sums->total[t] + dot_u_end(sums->run[t]);
+  for (int t = 0; t < nt; t++) sums->total[t] = dot_u_end(sums->total[t], sums->run[t], factor);
 }
 
-/* total[t] = number . q - offset sum(q) over part `which` of 32 columns. */
-INLINE void part_totals(packing k, record r, uint32_t group, int which, piece_source from,
-                        const uint8_t *const *x_rows, const int nt, piece_sums *sums) {
+/* total[t] += number . q over part `which` of 32 columns, times `factor` (see add_run). */
+INLINE void add_part(packing k, record r, uint32_t group, int which, piece_source from,
+                     const uint8_t *const *x_rows, const int nt, vs factor, piece_sums *sums) {
   const int pieces = (int)k.part / 4;
   const int run = k.bits == 8 || r.wide ? pieces : dot_u_run(k.bits, pieces);
-  const int32_t offset = k.bits == 8 && !r.wide ? DOT_S8_OFFSET : (int32_t)k.offset;
   const uint8_t *q[CPU_MAX_TOKENS];
   UNROLL
-  for (int t = 0; t < nt; t++) {
-    q[t] = record_q(r, x_rows[t], group);
-    sums->total[t] = (vi){0};
-    if (offset) sums->total[t] = splat_i(-offset * part_sum(r, x_rows[t], group, k.part, which));
-  }
+  for (int t = 0; t < nt; t++) q[t] = record_q(r, x_rows[t], group);
   UNROLL
   for (int begin = which * pieces; begin < (which + 1) * pieces; begin += run)
-    add_run(k, r.wide, from, q, begin, run, nt, sums);
+    add_run(k, r.wide, from, q, begin, run, nt, factor, sums);
 }
 
-/* Adds the products of 32 columns. */
-INLINE void integer_group(packing k, record r, const uint8_t *w, uint32_t group,
-                          const uint8_t *const *x_rows, const int nt, const vf *scale,
-                          const vf *min, vf *sum) {
-  const int parts = (int)(GROUP / k.part);
+/* ---- 32 columns ---------------------------------------------------------------------------- */
+
+/* Adds the products of a block of 32. */
+INLINE void add_small(packing k, record r, piece_source from, uint32_t group,
+                      const uint8_t *const *x_rows, const int nt, const scales *s, vf *sum) {
+  const int32_t offset = k.bits == 8 && !r.wide ? DOT_S8_OFFSET : (int32_t)k.offset;
+  piece_sums sums;
+  UNROLL
+  for (int t = 0; t < nt; t++) {
+    sums.total[t] = (vi){0};
+    if (offset) sums.total[t] = splat_i(-offset * part_sum(r, x_rows[t], group, 32, 0));
+  }
+  add_part(k, r, group, 0, from, x_rows, nt, splat_s(1), &sums);
+  UNROLL
+  for (int t = 0; t < nt; t++) {
+    vf inner = to_float(sums.total[t]) * s->d;
+    sum[t] = fma_f(inner, splat(load_f32(record_d(r, x_rows[t], group))), sum[t]);
+    if (k.mins) sum[t] = fma_f(s->m, splat(record_s(r, x_rows[t], group)), sum[t]);
+  }
+}
+
+/* Sums over a block of 256, without d and m. */
+typedef struct super_sums {
+  vf d[CPU_MAX_TOKENS], m[CPU_MAX_TOKENS];
+} super_sums;
+
+/* Adds 32 columns of a block of 256 times 8-bit activations, parts from `part` on: all in integers,
+ * at most 32 * 63 * 127 * 128 < 2^25. Two sums of activations are one factor of madd_16. */
+INLINE void add_narrow(packing k, record r, piece_source from, uint32_t group,
+                       const uint8_t *const *x_rows, const int nt, const scales *s, uint32_t part,
+                       super_sums *out) {
+  const bool has_sign = k.offset != 0;
+  const vi sc = part_word(s->sc, part), mn = part_word(s->mn, part);
+  piece_sums sums;
+  UNROLL
+  for (int t = 0; t < nt; t++) sums.total[t] = (vi){0};
+  UNROLL
+  for (int which = 0; which < (int)(GROUP / k.part); which++) {
+    const vs factor = byte_twice(sc, which, has_sign);
+    add_part(k, r, group, which, from, x_rows, nt, factor, &sums);
+  }
+  UNROLL
+  for (int t = 0; t < nt; t++) {
+    const vf d = splat(load_f32(record_d(r, x_rows[t], group)));
+    const int32_t both = load_i32(record_sums(r, x_rows[t], group * 2));
+    if (k.offset)
+      sums.total[t] =
+          sums.total[t] - madd_16((vi){0}, two_bytes(sc, true), both) * (int32_t)k.offset;
+    out->d[t] = fma_f(to_float(sums.total[t]), d, out->d[t]);
+    if (!k.mins) continue;
+    const vs factor = k.part == 16 ? two_bytes(mn, false) : byte_twice(mn, 0, false);
+    out->m[t] = fma_f(to_float(madd_16((vi){0}, factor, both)), d, out->m[t]);
+  }
+}
+
+/* The same times 16-bit activations, whose sums leave no room for a factor. */
+INLINE void add_wide(packing k, record r, piece_source from, uint32_t group,
+                     const uint8_t *const *x_rows, const int nt, const scales *s, uint32_t part,
+                     super_sums *out) {
+  for (int which = 0; which < (int)(GROUP / k.part); which++) {
+    const vf sc = part_float(part_word(s->sc, part + (uint32_t)which), k.offset != 0);
+    const vf mn = part_float(part_word(s->mn, part + (uint32_t)which), false);
+    piece_sums sums;
+    UNROLL
+    for (int t = 0; t < nt; t++)
+      sums.total[t] = splat_i(-(int32_t)k.offset * part_sum(r, x_rows[t], group, k.part, which));
+    add_part(k, r, group, which, from, x_rows, nt, splat_s(1), &sums);
+    UNROLL
+    for (int t = 0; t < nt; t++) {
+      const float d = load_f32(record_d(r, x_rows[t], group));
+      out->d[t] = fma_f(to_float(sums.total[t]) * sc, splat(d), out->d[t]);
+      float sum = (float)part_sum(r, x_rows[t], group, k.part, which);
+      if (k.mins) out->m[t] = fma_f(mn, splat(d * sum), out->m[t]);
+    }
+  }
+}
+
+INLINE void add_integers(packing k, record r, const uint8_t *w, uint32_t group,
+                         const uint8_t *const *x_rows, const int nt, const scales *s, uint32_t part,
+                         super_sums *out, vf *sum) {
   vb ready[GROUP_PIECES];
   piece_source from = {w, NULL};
   if (nt > 1 && !MANY_REGISTERS) {
     if (k.bits != 8) unpack_group(k.bits, w, ready);
     from.ready = k.bits == 8 ? w : (const uint8_t *)ready;
   }
-  vf inner[CPU_MAX_TOKENS];
-  UNROLL
-  for (int part = 0; part < parts; part++) {
-    piece_sums sums;
-    part_totals(k, r, group, part, from, x_rows, nt, &sums);
-    UNROLL
-    for (int t = 0; t < nt; t++) {
-      vf exact = to_float(sums.total[t]);
-      inner[t] = part ? fma_f(exact, scale[part], inner[t]) : exact * scale[part];
-      if (k.mins && parts > 1) {
-        float s = (float)part_sum(r, x_rows[t], group, k.part, part);
-        inner[t] = fma_f(min[part], splat(s), inner[t]);
-      }
-    }
-  }
-  UNROLL
-  for (int t = 0; t < nt; t++) {
-    sum[t] = fma_f(inner[t], splat(load_f32(record_d(r, x_rows[t], group))), sum[t]);
-    if (k.mins && parts == 1) sum[t] = fma_f(min[0], splat(record_s(r, x_rows[t], group)), sum[t]);
-  }
+  if (!is_super(k))
+    add_small(k, r, from, group, x_rows, nt, s, sum);
+  else if (r.wide)
+    add_wide(k, r, from, group, x_rows, nt, s, part, out);
+  else
+    add_narrow(k, r, from, group, x_rows, nt, s, part, out);
 }
 
 /* ---- a block ------------------------------------------------------------------------------- */
@@ -256,17 +345,25 @@ INLINE void add_block(uint32_t scheme, rows x, uint32_t b, const uint8_t *w,
   const packing k = packing_of(scheme);
   const record r = {x.columns, x.scheme == CPU_WIDE};
   const uint32_t groups = k.columns / GROUP, first = b * groups, parts = GROUP / k.part;
-  vf scale[MAX_PARTS], min[MAX_PARTS];
-  block_scales(scheme, w, scale, min);
+  const scales s = block_scales(scheme, w);
+  super_sums super;
+  UNROLL
+  for (int t = 0; t < nt; t++) super.d[t] = super.m[t] = (vf){0};
   for (uint32_t i = 0; i < groups; i++) {
     const uint8_t *at = w + i * group_bytes(k);
     prefetch_run(at, group_bytes(k), PREFETCH_AHEAD);
     if (x.scheme == STELE_F32)
-      decoded_group(k, at, first + i, x_rows, nt, scale + i * parts, min + i * parts, sum);
+      decoded_group(k, at, first + i, x_rows, nt, &s, i * parts, sum);
     else
-      integer_group(k, r, at, first + i, x_rows, nt, scale + i * parts, min + i * parts, sum);
+      add_integers(k, r, at, first + i, x_rows, nt, &s, i * parts, &super, sum);
   }
   prefetch_run(w + tail_offset(k), k.tail * CPU_PANEL, PREFETCH_AHEAD);
+  if (!is_super(k) || x.scheme == STELE_F32) return;
+  UNROLL
+  for (int t = 0; t < nt; t++) {
+    sum[t] = fma_f(super.d[t], s.d, sum[t]);
+    if (k.mins) sum[t] = fma_f(super.m[t], -s.m, sum[t]);
+  }
 }
 
 #endif

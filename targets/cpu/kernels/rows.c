@@ -8,16 +8,16 @@
 INLINE void gather_block(uint32_t scheme, const uint8_t *block, uint32_t lane, float factor,
                          float *y) {
   const packing k = packing_of(scheme);
-  vf scale[MAX_PARTS], min[MAX_PARTS];
-  block_scales(scheme, block, scale, min);
+  const scales s = block_scales(scheme, block);
   for (uint32_t column = 0; column < k.columns; column += GROUP) {
     vb pieces[GROUP_PIECES];
     unpack_group(k.bits, block + column / GROUP * group_bytes(k), pieces);
-    for (uint32_t g = 0; g < GROUP_PIECES; g++)
-      for (int i = 0; i < 4; i++) {
-        const uint32_t at = column + g * 4, part = at / k.part;
-        y[at + (uint32_t)i] = decode_column(k, pieces[g], i, scale[part], min[part])[lane] * factor;
-      }
+    for (uint32_t g = 0; g < GROUP_PIECES; g++) {
+      const uint32_t at = column + g * 4, p = at / k.part;
+      const vf scale = part_scale(k, &s, p), min = k.mins ? part_minimum(k, &s, p) : scale;
+      for (int i = 0; i < 4; i++)
+        y[at + (uint32_t)i] = decode_column(k, pieces[g], i, scale, min)[lane] * factor;
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #ifndef CPU_VEC_H
 #define CPU_VEC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +36,7 @@ INLINE float as_float(uint32_t bits) {
 }
 INLINE vf splat(float x) { return x - (vf){0}; }
 INLINE vi splat_i(int32_t x) { return x - (vi){0}; }
+INLINE vs splat_s(int16_t x) { return x - (vs){0}; }
 INLINE vf select_f(vi mask, vf a, vf b) { return (vf)(((vi)a & mask) | ((vi)b & ~mask)); }
 INLINE vf max_f(vf a, vf b) { return select_f(a > b, a, b); }
 INLINE vf abs_f(vf a) { return (vf)((vi)a & 0x7fffffff); }
@@ -60,14 +62,6 @@ INLINE vi load_i(const void *p) {
   __builtin_memcpy(&v, p, sizeof v);
   return v;
 }
-/* 16 bytes as numbers of 32 bits. */
-INLINE vi load_i8(const void *p) {
-  typedef int8_t v16b __attribute__((vector_size(16)));
-  v16b v;
-  __builtin_memcpy(&v, p, sizeof v);
-  return __builtin_convertvector(v, vi);
-}
-INLINE vi load_u8(const void *p) { return load_i8(p) & 255; }
 /* The first count lanes; the others are zero, and their memory is not touched. */
 INLINE vf load_f_part(const void *p, uint32_t count) {
   vf v = {0};
@@ -192,10 +186,33 @@ INLINE vh to_f16(vf x) {
 
 /* ---- dot products of 4 bytes per lane ------------------------------------------------------ */
 
+/* Byte `which` (0 or 1) of each lane as both halves of the lane, and these two as one half each. */
+#define EACH_LANE(F, i)                                                                       \
+  F(i), F(i + 4), F(i + 8), F(i + 12), F(i + 16), F(i + 20), F(i + 24), F(i + 28), F(i + 32), \
+      F(i + 36), F(i + 40), F(i + 44), F(i + 48), F(i + 52), F(i + 56), F(i + 60)
+#define BYTE_TWICE(i) i, 64, i, 64
+#define BYTE_TWICE_HIGH(i) 64, i, 64, i
+#define TWO_BYTES(i) i, 64, i + 1, 64
+#define TWO_BYTES_HIGH(i) 64, i, 64, i + 1
+INLINE vs byte_twice(vi w, int which, bool has_sign) {
+  vb b = (vb)w, zero = {0};
+  vb low = which ? __builtin_shufflevector(b, zero, EACH_LANE(BYTE_TWICE, 1))
+                 : __builtin_shufflevector(b, zero, EACH_LANE(BYTE_TWICE, 0));
+  vb high = which ? __builtin_shufflevector(b, zero, EACH_LANE(BYTE_TWICE_HIGH, 1))
+                  : __builtin_shufflevector(b, zero, EACH_LANE(BYTE_TWICE_HIGH, 0));
+  return has_sign ? (vs)high >> 8 : (vs)low;
+}
+INLINE vs two_bytes(vi w, bool has_sign) {
+  vb b = (vb)w, zero = {0};
+  vb low = __builtin_shufflevector(b, zero, EACH_LANE(TWO_BYTES, 0));
+  vb high = __builtin_shufflevector(b, zero, EACH_LANE(TWO_BYTES_HIGH, 0));
+  return has_sign ? (vs)high >> 8 : (vs)low;
+}
+
 /* dot_u: rows of 4 unsigned numbers of 2 to 6 bits times the 4 signed bytes of x, summed over at
- * most dot_u_run(bits, n) <= n calls; dot_s8: rows of 4 signed bytes times the same, over any
- * number of calls, where DOT_S8_OFFSET times the sum of x is missing. No byte of x is -128. All
- * sums are exact. */
+ * most dot_u_run(bits, n) <= n calls, then multiplied by a factor that both halves of a lane have.
+ * dot_s8: rows of 4 signed bytes times the same, over any number of calls, where DOT_S8_OFFSET
+ * times the sum of x is missing. No byte of x is -128. All sums are exact. */
 #if defined(__AVX512VNNI__)
 
 typedef vi dot_u;
@@ -203,7 +220,7 @@ INLINE int dot_u_run(uint32_t bits, int n) { return bits ? n : 0; }
 INLINE dot_u dot_u_add(dot_u a, vb w, int32_t x) {
   return (vi)_mm512_dpbusd_epi32((__m512i)a, (__m512i)w, _mm512_set1_epi32(x));
 }
-INLINE vi dot_u_end(dot_u a) { return a; }
+INLINE vi dot_u_end(vi total, dot_u a, vs factor) { return total + a * ((vi)factor >> 16); }
 
 /* The instruction takes unsigned times signed bytes: w + 128 is what it gets. */
 #define DOT_S8_OFFSET 128
@@ -236,10 +253,9 @@ INLINE dot_u dot_u_add(dot_u a, vb w, int32_t x) {
   return a + (vs)join_halves(_mm256_maddubs_epi16(low_half(w), xs),
                              _mm256_maddubs_epi16(high_half(w), xs));
 }
-INLINE vi dot_u_end(dot_u a) {
-  __m256i ones = _mm256_set1_epi16(1);
-  return (vi)join_halves(_mm256_madd_epi16(low_half((vb)a), ones),
-                         _mm256_madd_epi16(high_half((vb)a), ones));
+INLINE vi dot_u_end(vi total, dot_u a, vs factor) {
+  return total + (vi)join_halves(_mm256_madd_epi16(low_half((vb)a), low_half((vb)factor)),
+                                 _mm256_madd_epi16(high_half((vb)a), high_half((vb)factor)));
 }
 
 /* |w| times x with w's sign: 2 * 128 * 127 = 32512 < 32768, so pairs fit 16 bits. */
@@ -280,7 +296,7 @@ INLINE vi madd_bytes(vb w, int32_t x) {
 typedef vi dot_u;
 INLINE int dot_u_run(uint32_t bits, int n) { return bits ? n : 0; }
 INLINE dot_u dot_u_add(dot_u a, vb w, int32_t x) { return a + madd_bytes(w, x); }
-INLINE vi dot_u_end(dot_u a) { return a; }
+INLINE vi dot_u_end(vi total, dot_u a, vs factor) { return total + a * ((vi)factor >> 16); }
 
 #define DOT_S8_OFFSET 0
 INLINE vi dot_s8_add(vi a, vb w, int32_t x) { return a + madd_bytes(w, x); }

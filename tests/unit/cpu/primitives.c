@@ -54,7 +54,7 @@ static void do_dot_u(uint32_t bits, const uint8_t *w, const int8_t *x, int32_t *
     dot_u dot = {0};
     for (int j = begin; j < begin + run; j++)
       dot = dot_u_add(dot, load_b(w + j * 64), load_i32(x + j * 4));
-    total = total + dot_u_end(dot);
+    total = dot_u_end(total, dot, splat_s(3));
   }
   __builtin_memcpy(sums, &total, sizeof total);
 }

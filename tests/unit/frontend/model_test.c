@@ -167,7 +167,8 @@ static void schemes_stay_as_they_are(void **state) {
     assert_int_equal(model->weight_scheme_class, scheme);
     fe_model_destroy(model);
   }
-  for (uint32_t scheme = STELE_F32; scheme <= STELE_Q4_1; scheme++) {
+  for (uint32_t scheme = STELE_F32; scheme <= STELE_Q5_1; scheme++) {
+    if (scheme == STELE_I32) continue;
     save_gguf(f, scheme);
     fe_model *model = open_model(f, f->gguf);
     assert_int_equal(fe_model_weight(model, FE_DOWN, 1)->scheme, scheme);

@@ -115,17 +115,19 @@ static void encoding_comes_back(void **state) {
   static const struct {
     uint32_t scheme;
     float steps; /* in a block's range of values */
-  } cases[] = {{STELE_F32, 1e9f},    {STELE_F16, 2e3f},   {STELE_BF16, 250.0f},
-               {STELE_Q8_0, 250.0f}, {STELE_Q4_0, 14.0f}, {STELE_Q4_1, 14.0f}};
-  float in_numbers[128], out[128];
-  for (int i = 0; i < 128; i++) in_numbers[i] = wave(i);
+  } cases[] = {{STELE_F32, 1e9f},   {STELE_F16, 2e3f},   {STELE_BF16, 250.0f}, {STELE_Q8_0, 250.0f},
+               {STELE_Q4_0, 14.0f}, {STELE_Q4_1, 14.0f}, {STELE_Q5_0, 29.0f},  {STELE_Q5_1, 30.0f},
+               {STELE_Q2_K, 3.0f},  {STELE_Q3_K, 6.0f},  {STELE_Q4_K, 15.0f},  {STELE_Q5_K, 31.0f},
+               {STELE_Q6_K, 62.0f}};
+  float in_numbers[256], out[256];
+  for (int i = 0; i < 256; i++) in_numbers[i] = wave(i);
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     base_buffer bytes = {0};
     size_t row;
-    test_encode(cases[c].scheme, in_numbers, 128, &bytes);
-    assert_true(weights_row_bytes(cases[c].scheme, 128, &row) && bytes.size == row);
-    weights_decode(cases[c].scheme, bytes.data, 128, out);
-    for (int i = 0; i < 128; i++)
+    test_encode(cases[c].scheme, in_numbers, 256, &bytes);
+    assert_true(weights_row_bytes(cases[c].scheme, 256, &row) && bytes.size == row);
+    weights_decode(cases[c].scheme, bytes.data, 256, out);
+    for (int i = 0; i < 256; i++)
       assert_true(fabsf(out[i] - in_numbers[i]) <= 10.0f / cases[c].steps);
     base_buffer_deinit(&bytes);
   }

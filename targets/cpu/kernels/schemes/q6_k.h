@@ -1,6 +1,5 @@
-/* q6_k: [16 rows] f16 d, [16 parts][16 rows] int8 sc; x = d sc (q - 32) */
-INLINE void q6_k_scales(const uint8_t *tail, vf *scale, vf *min) {
-  (void)min;
-  vf d = from_f16(load_h(tail));
-  for (int i = 0; i < 16; i++) scale[i] = d * to_float(load_i8(tail + 32 + i * 16));
+/* q6_k: [4][16 rows] words; byte i of word j is sc of part 4 j + i; x = d sc (q - 32) */
+INLINE void q6_k_parts(const uint8_t *words, vi *sc, vi *mn) {
+  (void)mn;
+  for (int j = 0; j < 4; j++) sc[j] = load_i(words + j * 64);
 }
