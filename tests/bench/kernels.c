@@ -1,11 +1,12 @@
 /* How fast the CPU target's products are, by scheme: never a pass or a fail.
  *
  *   kernels [--cpu NAME] [--columns N] [--megabytes N] [--threads N] [--filter TEXT]
- *           [--dump DIR]
+ *           [--tokens N] [--dump DIR]
  *
  * decode   one token times weights of so many megabytes: GB/s of weights, and the share of what a
  *          plain loop over a buffer of that size reads with as many threads
- * prefill  128 tokens times a matrix that fits the second-level cache: GMAC/s of one thread
+ * prefill  128 tokens, or as many as said, times a matrix that fits the second-level cache: GMAC/s
+ *          of one thread
  *
  * Times are those that the slowest thread spent on a processor, the best of many runs, so that
  * other processes on the machine do little harm. */

@@ -345,19 +345,21 @@ INLINE void add_block(uint32_t scheme, rows x, uint32_t b, const uint8_t *w,
   const packing k = packing_of(scheme);
   const record r = {x.columns, x.scheme == CPU_WIDE};
   const uint32_t groups = k.columns / GROUP, first = b * groups, parts = GROUP / k.part;
+  /* Streams take turns at each block: what is asked for during a large one must be of the next. */
+  const size_t ahead = is_super(k) ? block_bytes(k) : PREFETCH_AHEAD;
   const scales s = block_scales(scheme, w);
   super_sums super;
   UNROLL
   for (int t = 0; t < nt; t++) super.d[t] = super.m[t] = (vf){0};
   for (uint32_t i = 0; i < groups; i++) {
     const uint8_t *at = w + i * group_bytes(k);
-    prefetch_run(at, group_bytes(k), PREFETCH_AHEAD);
+    prefetch_run(at, group_bytes(k), ahead);
     if (x.scheme == STELE_F32)
       decoded_group(k, at, first + i, x_rows, nt, &s, i * parts, sum);
     else
       add_integers(k, r, at, first + i, x_rows, nt, &s, i * parts, &super, sum);
   }
-  prefetch_run(w + tail_offset(k), k.tail * CPU_PANEL, PREFETCH_AHEAD);
+  prefetch_run(w + tail_offset(k), k.tail * CPU_PANEL, ahead);
   if (!is_super(k) || x.scheme == STELE_F32) return;
   UNROLL
   for (int t = 0; t < nt; t++) {
