@@ -90,7 +90,8 @@ static stele_status open_target(compile *c) {
   stele_target_options options = {.struct_bytes = sizeof options,
                                   .cpu = c->options.cpu,
                                   .precise = c->options.precise,
-                                  .dump_directory = c->options.dump_directory};
+                                  .dump_directory = c->options.dump_directory,
+                                  .threads = c->options.threads};
   BASE_TRY(c->target->create(&options, c->sink, &c->target_self));
   c->target->traits(c->target_self, &c->pass.traits);
   return STELE_OK;

@@ -98,15 +98,8 @@ class Stele:
         return [line.split()[0] for line in lines if line.strip()]
 
     def variants(self):
-        """Values of --cpu whose code this machine can run."""
-        features = set(json.loads(self.good("doctor", "--json").stdout)["machine"]["features"])
-        levels = {"x86-64": 0, "x86-64-v3": 1, "x86-64-v4": 2, "x86-64-v4-vnni": 3}
-        have = 0
-        for needed in ({"avx2"}, {"avx512"}, {"avx512-vnni"}):
-            if not needed & {f.lower().replace("_", "-") for f in features}:
-                break
-            have += 1
-        return [name for name, level in levels.items() if level <= have]
+        """Values of --cpu whose code this machine can run, best first."""
+        return json.loads(self.good("doctor", "--json").stdout)["machine"]["levels"]
 
 
 def join(ids):

@@ -1,5 +1,6 @@
 /* What every room of stele builds on: failing with a message, arenas, growing buffers,
- * overflow-checked sizes, half floats, mapped files, files that appear whole or not at all. */
+ * overflow-checked sizes, half floats, the processor's features, mapped files, files that appear
+ * whole or not at all. */
 #ifndef STELE_BASE_H
 #define STELE_BASE_H
 
@@ -128,6 +129,14 @@ static inline float base_bf16_to_f32(uint16_t b) {
   return v.f;
 }
 uint16_t base_f32_to_bf16(float value);
+
+/* ---- the processor -------------------------------------------------------------------- */
+
+/* What this machine has, and the system lets a process use: bits of stele_feature. */
+uint64_t base_machine_features(void);
+/* Asks the system for the features among bits that a process must ask for (AMX); false when it
+ * refuses. */
+bool base_enable_features(uint64_t bits);
 
 /* ---- files ---------------------------------------------------------------------------- */
 

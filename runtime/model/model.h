@@ -35,9 +35,6 @@ stele_status model_check_artifact(const stele_artifact *artifact, const stele_tr
 /* Whether the artefact was written when steps had phases. */
 bool model_has_phases(const stele_artifact *artifact);
 
-/* Asks the system for the features among bits that a process must ask for (AMX); false when it
- * refuses. */
-bool model_enable_features(uint64_t bits);
 /* The first variant whose features are all in `features`; fails naming what is missing. */
 stele_status model_choose_variant(const stele_artifact *artifact, uint64_t features,
                                   const char *name, stele_sink *sink,

@@ -4,6 +4,8 @@
 
 #include "model/model.h"
 
+uint64_t stele_machine_features(void) { return base_machine_features(); }
+
 const char *stele_feature_name(uint64_t bit) {
   switch (bit) {
     case STELE_FEATURE_AVX2:
@@ -38,7 +40,7 @@ stele_status model_choose_variant(const stele_artifact *artifact, uint64_t featu
   for (uint32_t i = 0; i < artifact->variant_count; i++) {
     const stele_variant *variant = &artifact->variants[i];
     if (variant->features & ~(features & ~refused)) continue;
-    if (model_enable_features(variant->features)) {
+    if (base_enable_features(variant->features)) {
       *out_variant = variant;
       return STELE_OK;
     }

@@ -19,7 +19,15 @@ typedef struct cpu_level {
   const size_t *kernel_bytes;
 } cpu_level;
 
-#define CPU_LEVELS 3u
+/* How many portable holds. */
+enum {
+  CPU_LEVELS = 0
+#define LEVEL(...) +1
+#define ALIAS(...)
+#include "cpu/levels.def"
+#undef LEVEL
+#undef ALIAS
+};
 #define CPU_PARTS 4u /* objects per level: the same on every machine, so that bytes are too */
 #define CPU_JOBS (CPU_LEVELS * CPU_PARTS)
 
@@ -33,7 +41,7 @@ typedef struct cpu_self {
   stele_object objects[CPU_JOBS];
   LLVMMemoryBufferRef emitted[CPU_JOBS];
   char names[CPU_JOBS][16]; /* of the objects */
-  uint32_t count;
+  uint32_t count, threads;
   char *dump_directory; /* or NULL */
 } cpu_self;
 

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cpu/cpu.h"
 
@@ -162,13 +161,12 @@ static void *work(void *data) {
   return NULL;
 }
 
-/* This thread and up to one more per processor; what a thread that can't be had would have done the
+/* This thread and as many more as may be; what a thread that can't be had would have done the
  * others do. */
 static void run_jobs(cpu_emission *e) {
   pthread_t threads[CPU_JOBS];
-  long processors = sysconf(_SC_NPROCESSORS_ONLN);
   uint32_t count = 0;
-  while (count + 1 < e->job_count && count + 1 < processors &&
+  while (count + 1 < e->job_count && count + 1 < e->self->threads &&
          pthread_create(&threads[count], NULL, work, e) == 0)
     count++;
   work(e);

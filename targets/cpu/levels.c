@@ -1,68 +1,65 @@
-/* Instruction-set levels: their names, what LLVM calls them, and which one this machine has.
- *
- * x86-64-v4 without VNNI gains little over AVX2 in products of bytes, so it takes those kernels. */
+/* Instruction-set levels: their table, and which of them a value of --cpu stands for. */
 #include <string.h>
 
 #include "cpu/cpu.h"
 
 /* Made by the build from kernels.c: one bitcode module per level. */
-#define KERNELS(name)                              \
-  extern const unsigned char cpu_kernels_##name[]; \
-  extern const size_t cpu_kernels_##name##_bytes;
-KERNELS(vnni)
-KERNELS(avx2)
-KERNELS(generic)
-#undef KERNELS
+#define LEVEL(id, ...)                           \
+  extern const unsigned char cpu_kernels_##id[]; \
+  extern const size_t cpu_kernels_##id##_bytes;
+#define ALIAS(...)
+#include "cpu/levels.def"
+#ifdef CPU_TEST_LEVELS
+#include CPU_TEST_LEVELS
+#endif
+#undef LEVEL
 
-#define AVX512_VNNI (STELE_FEATURE_AVX2 | STELE_FEATURE_AVX512 | STELE_FEATURE_VNNI)
-
-/* Best first. */
-static const cpu_level levels[CPU_LEVELS] = {
-    {{"x86-64-v4-vnni", AVX512_VNNI},
-     "x86-64-v4",
-     "+avx512vnni",
-     cpu_kernels_vnni,
-     &cpu_kernels_vnni_bytes},
-    {{"x86-64-v3", STELE_FEATURE_AVX2}, "x86-64-v3", "", cpu_kernels_avx2, &cpu_kernels_avx2_bytes},
-    {{"x86-64", 0}, "x86-64", "", cpu_kernels_generic, &cpu_kernels_generic_bytes},
+/* Tests add levels that no processor has. They have names, but are in neither portable nor native.
+ */
+static const cpu_level levels[] = {
+#define LEVEL(id, name, processor, features, needs) \
+  {{name, needs}, processor, features, cpu_kernels_##id, &cpu_kernels_##id##_bytes},
+#include "cpu/levels.def"
+#ifdef CPU_TEST_LEVELS
+#include CPU_TEST_LEVELS
+#endif
+#undef LEVEL
+#undef ALIAS
 };
-enum { LEVEL_VNNI, LEVEL_AVX2, LEVEL_GENERIC };
 
 static const struct {
-  const char *name;
-  uint32_t level;
-} names[] = {
-    {"x86-64", LEVEL_GENERIC},
-    {"x86-64-v3", LEVEL_AVX2},
-    {"x86-64-v4", LEVEL_AVX2},
-    {"x86-64-v4-vnni", LEVEL_VNNI},
+  const char *name, *level;
+} aliases[] = {
+#define LEVEL(...)
+#define ALIAS(name, level) {name, level},
+#include "cpu/levels.def"
+#undef LEVEL
+#undef ALIAS
 };
 
-/* True when LLVM's list of the host's features ("+avx2,-avx512f,...") has all of `needed`, names
- * separated by spaces. */
-static bool host_has(const char *features, const char *needed) {
-  while (*needed) {
-    size_t length = strcspn(needed, " ");
-    bool found = false;
-    for (const char *at = features; at && !found; at = strchr(at, ',')) {
-      if (*at == ',') at++;
-      found = *at == '+' && strncmp(at + 1, needed, length) == 0 &&
-              (at[1 + length] == ',' || at[1 + length] == 0);
-    }
-    if (!found) return false;
-    needed += length + (needed[length] == ' ');
-  }
-  return true;
+static const char expected[] =
+    "native"
+#define LEVEL(id, name, ...) ", " name
+#define ALIAS(name, ...) ", " name
+#include "cpu/levels.def"
+#undef LEVEL
+#undef ALIAS
+    " or portable";
+
+static const cpu_level *find(const char *name) {
+  for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++)
+    if (strcmp(aliases[i].name, name) == 0) name = aliases[i].level;
+  for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++)
+    if (strcmp(levels[i].info.name, name) == 0) return &levels[i];
+  return NULL;
 }
 
-static uint32_t host_level(void) {
-  static const char v3[] = "avx2 fma f16c bmi bmi2 lzcnt movbe";
-  static const char vnni[] = "avx512f avx512bw avx512cd avx512dq avx512vl avx512vnni";
-  char *features = LLVMGetHostCPUFeatures();
-  uint32_t level = LEVEL_GENERIC;
-  if (host_has(features, v3)) level = host_has(features, vnni) ? LEVEL_VNNI : LEVEL_AVX2;
-  LLVMDisposeMessage(features);
-  return level;
+/* The best that this machine runs; the last one needs nothing. */
+static const cpu_level *native(void) {
+  uint64_t here = base_machine_features();
+  for (uint32_t i = 0; i < CPU_LEVELS - 1; i++)
+    if (!(levels[i].info.features & ~here)) return &levels[i];
+  return &levels[CPU_LEVELS - 1];
 }
 
 stele_status cpu_levels_find(const char *name, stele_sink *sink,
@@ -72,18 +69,11 @@ stele_status cpu_levels_find(const char *name, stele_sink *sink,
     *out_count = CPU_LEVELS;
     return STELE_OK;
   }
+  const cpu_level *level = !name || strcmp(name, "native") == 0 ? native() : find(name);
+  if (!level)
+    return base_fail(sink, STELE_INVALID_ARGUMENT, "processor '%.64s' is not known; expected %s",
+                     name, expected);
+  out_levels[0] = level;
   *out_count = 1;
-  if (!name || strcmp(name, "native") == 0) {
-    out_levels[0] = &levels[host_level()];
-    return STELE_OK;
-  }
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-    if (strcmp(names[i].name, name) == 0) {
-      out_levels[0] = &levels[names[i].level];
-      return STELE_OK;
-    }
-  return base_fail(sink, STELE_INVALID_ARGUMENT,
-                   "processor '%s' is not known; expected native, portable, x86-64, x86-64-v3, "
-                   "x86-64-v4 or x86-64-v4-vnni",
-                   name);
+  return STELE_OK;
 }

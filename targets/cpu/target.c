@@ -14,6 +14,7 @@ static stele_status create(const stele_target_options *options, stele_sink *sink
     free(self);
     return status;
   }
+  self->threads = options->threads;
   for (uint32_t i = 0; i < self->count; i++) self->infos[i] = self->levels[i]->info;
   if (options->dump_directory) {
     self->dump_directory = strdup(options->dump_directory);

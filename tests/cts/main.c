@@ -1,15 +1,18 @@
 /* The conformance suite's command:
- *   cts --target cpu --cpu x86-64-v3 [--precise] [--filter TEXT] [--every N] [--list] [--verbose]
+ *   cts --target cpu --cpu x86-64-v3 [--emulate] [--precise] [--filter TEXT] [--every N] [--list]
+ *       [--verbose]
  * runs every case by the reference interpreter and by the target with 1, 2 and 3 workers; the
  * runs of the target must give the same bits, and agree with the reference. --every takes one case
- * in N. A processor that lacks what the code needs is a reason to skip (exit code 77). Without
- * --target it checks that every op that programs execute has a row. */
+ * in N. A processor that lacks what the code needs is a reason to skip (exit code 77); with
+ * --emulate instructions that can be emulated are not lacking. Without --target it checks that
+ * every op that programs execute has a row. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "build.h"
+#include "emulate.h"
 #include "ref/interpret.h"
 #include "stele/stele.h"
 #include "table.h"
@@ -21,7 +24,7 @@ typedef struct cts_state {
   const stele_target *target;
   void *self;
   stele_target_traits traits;
-  bool precise, list, verbose;
+  bool precise, emulate, list, verbose;
   const char *filter;
   uint32_t variant, every, seen, run, failed;
 } cts_state;
@@ -190,10 +193,12 @@ static int check_coverage(void) {
 /* The best variant that this machine runs. */
 static bool choose_variant(cts_state *cts) {
   uint32_t count;
-  uint64_t here = stele_machine_features();
+  uint64_t here = stele_machine_features() | (cts->emulate ? emulate_install() : 0);
   const stele_variant_info *variants = cts->target->variants(cts->self, &count);
   for (cts->variant = 0; cts->variant < count; cts->variant++)
-    if (!(variants[cts->variant].features & ~here)) return true;
+    if (!(variants[cts->variant].features & ~here) &&
+        base_enable_features(variants[cts->variant].features & stele_machine_features()))
+      return true;
   for (uint64_t bit = 1; bit; bit <<= 1)
     if (variants[count - 1].features & ~here & bit)
       printf("skipped: this machine lacks %s\n", stele_feature_name(bit));
@@ -217,11 +222,15 @@ static int run_all(cts_state *cts, const char *cpu) {
 }
 
 int main(int argc, char **argv) {
-  static const struct option options[] = {
-      {"target", required_argument, NULL, 't'}, {"cpu", required_argument, NULL, 'c'},
-      {"filter", required_argument, NULL, 'f'}, {"precise", no_argument, NULL, 'p'},
-      {"every", required_argument, NULL, 'e'},  {"list", no_argument, NULL, 'l'},
-      {"verbose", no_argument, NULL, 'v'},      {NULL, 0, NULL, 0}};
+  static const struct option options[] = {{"target", required_argument, NULL, 't'},
+                                          {"cpu", required_argument, NULL, 'c'},
+                                          {"filter", required_argument, NULL, 'f'},
+                                          {"precise", no_argument, NULL, 'p'},
+                                          {"every", required_argument, NULL, 'e'},
+                                          {"list", no_argument, NULL, 'l'},
+                                          {"verbose", no_argument, NULL, 'v'},
+                                          {"emulate", no_argument, NULL, 'm'},
+                                          {NULL, 0, NULL, 0}};
   cts_state cts = {0};
   const char *cpu = "native", *name = NULL;
   for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
@@ -237,6 +246,8 @@ int main(int argc, char **argv) {
       cts.precise = true;
     else if (c == 'l')
       cts.list = true;
+    else if (c == 'm')
+      cts.emulate = true;
     else if (c == 'v')
       cts.verbose = true;
     else

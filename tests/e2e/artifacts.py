@@ -125,13 +125,15 @@ def check_features(world):
     portable = world.compile("--cpu", "portable")
     done = subprocess.run([world.probe, "open", portable, "0x1f"], capture_output=True, text=True)
     world.checks.equal(done.stdout.strip(), "x86-64", f"portable without features {done.stderr}")
-    have = world.stele.variants()
-    if "x86-64-v3" in have:
-        done = subprocess.run([world.probe, "open", portable, "0x1e"], capture_output=True, text=True)
-        world.checks.equal(done.stdout.strip(), "x86-64-v3", f"portable with AVX2 {done.stderr}")
-    if "x86-64-v4-vnni" not in have:
-        artefact = world.compile("--cpu", "x86-64-v4-vnni")
-        world.expect("x86-64-v4-vnni on this machine", artefact, ["avx512"])
+    levels = {"x86-64-v3": (1, "avx2"), "x86-64-v3-vnni": (9, "avx_vnni"),
+              "x86-64-v4-vnni": (7, "avx512"), "x86-64-v4-amx": (0x17, "needs")}
+    for name, (needs, lacking) in levels.items():
+        if name not in world.stele.variants():
+            world.expect(f"{name} on this machine", world.compile("--cpu", name), [lacking])
+            continue
+        done = subprocess.run([world.probe, "open", portable, hex(0x1f & ~needs)],
+                              capture_output=True, text=True)
+        world.checks.equal(done.stdout.strip(), name, f"portable with {needs:#x}: {done.stderr}")
 
 
 def check_weights_file(world):

@@ -186,6 +186,8 @@ void cli_tensor_class_add(json_t *classes, const char *name, uint32_t scheme, ui
                           uint64_t columns, uint64_t bytes);
 const char *cli_scheme_name(uint32_t scheme);
 json_t *cli_features_json(uint64_t features);
+/* The values of --cpu whose code runs with those features, best first. */
+json_t *cli_levels_json(uint64_t features);
 
 /* A NumPy file (format 1.0) of little-endian float32; appears whole or not at all. */
 stele_status cli_npy_write(const char *path, const float *data, const size_t *shape,

@@ -11,6 +11,25 @@ typedef struct compile_arguments {
   cli_list skip;
 } compile_arguments;
 
+/* Values of --cpu, and what they are. */
+static const char cpu_names[] =
+    "native"
+#define LEVEL(id, name, ...) "|" name
+#define ALIAS(name, ...) "|" name
+#include "cpu/levels.def"
+#undef LEVEL
+#undef ALIAS
+    "|portable";
+static const char cpu_help[] =
+    "the processor: native"
+#define LEVEL(id, name, ...) ", " name
+#define ALIAS(name, ...) ", " name
+#include "cpu/levels.def"
+#undef LEVEL
+#undef ALIAS
+    ", or portable, which holds them all and picks when it is loaded "
+    "[native]";
+
 #define FIELD(name) offsetof(compile_arguments, name)
 static const cli_option options[] = {
     {CLI_FILE, 'o', "output", "OUT.so", FIELD(output), 0, 0, NULL, "the artefact to write"},
@@ -25,10 +44,7 @@ static const cli_option options[] = {
      "sequences that can be decoded at once; steps for 1, 2, 4 ... lanes are made [1]"},
     {CLI_TEXT, 0, "target", "NAME", FIELD(target), 0, 0, "cpu|ref|null",
      "what runs the model: cpu, ref (a plain interpreter) or null [cpu]"},
-    {CLI_TEXT, 0, "cpu", "NAME", FIELD(cpu), 0, 0,
-     "native|x86-64|x86-64-v3|x86-64-v4|x86-64-v4-vnni|portable",
-     "the processor: native, x86-64, x86-64-v3, x86-64-v4, x86-64-v4-vnni, or portable, which "
-     "holds them all and picks when it is loaded [native]"},
+    {CLI_TEXT, 0, "cpu", "NAME", FIELD(cpu), 0, 0, cpu_names, cpu_help},
     {CLI_TEXT, 0, "cache-dtype", "NAME", FIELD(cache_dtype), 0, 0, "f32|f16|bf16",
      "how keys and values are stored: f32, f16, bf16 [f16; f32 for models in f32 and with "
      "--precise]"},
@@ -41,7 +57,7 @@ static const cli_option options[] = {
     {CLI_FILE, 0, "dump-dir", "DIR", FIELD(dump_directory), 0, 0, NULL,
      "leave the IR after each stage, the program and the code in a folder"},
     {CLI_COUNT, 't', "threads", "N", FIELD(threads), 1, 4096, NULL,
-     "threads that pack weights [the processors at hand]"},
+     "threads that make code and pack weights [the processors at hand]"},
     {CLI_FLAG, 0, "list", NULL, FIELD(list), 0, 0, NULL,
      "list the targets and the passes in their order, and end"},
     {CLI_FLAG, 0, "timing", NULL, FIELD(timing), 0, 0, NULL, "show how long each stage took"},

@@ -38,8 +38,9 @@ static json_t *machine_json(void) {
   uint32_t workers = stele_machine_workers();
   double one = cli_read_bandwidth(BUFFER_BYTES, 1);
   double all = workers > 1 ? cli_read_bandwidth(BUFFER_BYTES, workers) : one;
-  return json_pack("{s:o,s:o,s:I,s:f,s:f}", "features", cli_features_json(features),
-                   "features_absent", cli_features_json(absent), "workers", (json_int_t)workers,
+  return json_pack("{s:o,s:o,s:o,s:I,s:f,s:f}", "features", cli_features_json(features),
+                   "features_absent", cli_features_json(absent), "levels",
+                   cli_levels_json(features), "workers", (json_int_t)workers,
                    "read_gb_per_s_one_thread", one / 1e9, "read_gb_per_s_all_workers", all / 1e9);
 }
 
@@ -91,6 +92,7 @@ static void print_people(const json_t *report) {
   const json_t *artifact = json_object_get(report, "artefact");
   print_list("features", json_object_get(machine, "features"), "none beyond the baseline");
   print_list("features it lacks", json_object_get(machine, "features_absent"), "none");
+  print_list("runs code for", json_object_get(machine, "levels"), "no level");
   printf("%-26s%" JSON_INTEGER_FORMAT "\n", "workers",
          json_integer_value(json_object_get(machine, "workers")));
   printf("%-26s%.1f GB/s with one thread, %.1f GB/s with all workers\n", "memory reads",
@@ -127,7 +129,8 @@ const cli_command cli_command_doctor = {
     .operand_optional = true,
     .synopsis = "[--json]",
     .description =
-        "Shows the processor's features, the workers that a session takes by default, what memory "
+        "Shows the processor's features, the levels of --cpu that it runs, the workers that a "
+        "session takes by default, what memory "
         "reads with one thread and with all, and what is missing to compile. With an artefact it "
         "also checks that it can run here and, by its full hash, that no byte of it changed.",
     .examples =

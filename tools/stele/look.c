@@ -42,6 +42,20 @@ json_t *cli_features_json(uint64_t features) {
   return list;
 }
 
+json_t *cli_levels_json(uint64_t features) {
+  static const stele_variant levels[] = {
+#define LEVEL(id, name, processor, further, needs) {name, needs, NULL, 0, 0},
+#define ALIAS(...)
+#include "cpu/levels.def"
+#undef LEVEL
+#undef ALIAS
+  };
+  json_t *list = json_array();
+  for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++)
+    if (!(levels[i].features & ~features)) json_array_append_new(list, json_string(levels[i].name));
+  return list;
+}
+
 /* "model.layers.7.mlp.up_proj.weight" is of class "model.layers.*.mlp.up_proj.weight". */
 static void class_name(const char *name, char *out, size_t size) {
   size_t used = 0;

@@ -21,7 +21,7 @@ typedef struct stele_compile_options {
   uint32_t prefill;         /* tokens of a prefill step, 1: none [128] */
   uint32_t verify;          /* tokens of a verify step, 1: none [8] */
   uint32_t lanes;           /* 1 to 16 [1] */
-  uint32_t threads;         /* that pack weights [the processors at hand] */
+  uint32_t threads;         /* that make code and pack weights [the processors at hand] */
   const char *target;       /* ["cpu"] */
   const char *cpu;          /* ["native"] */
   const char *cache_dtype;  /* f32, f16, bf16 [f16, f32 when precise or the weights are f32] */

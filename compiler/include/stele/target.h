@@ -24,6 +24,7 @@ typedef struct stele_target_options {
   const char *cpu;            /* as given with --cpu: native, x86-64, ..., portable */
   bool precise;               /* activations, caches and sums in float32 */
   const char *dump_directory; /* where to leave intermediate code, or NULL */
+  uint32_t threads;           /* that emit may use at once; 0 is 1 */
 } stele_target_options;
 
 /* What a target wants of the schedule. */

@@ -209,26 +209,7 @@ INLINE vs two_bytes(vi w, bool has_sign) {
   return has_sign ? (vs)high >> 8 : (vs)low;
 }
 
-/* dot_u: rows of 4 unsigned numbers of 2 to 6 bits times the 4 signed bytes of x, summed over at
- * most dot_u_run(bits, n) <= n calls, then multiplied by a factor that both halves of a lane have.
- * dot_s8: rows of 4 signed bytes times the same, over any number of calls, where DOT_S8_OFFSET
- * times the sum of x is missing. No byte of x is -128. All sums are exact. */
-#if defined(__AVX512VNNI__)
-
-typedef vi dot_u;
-INLINE int dot_u_run(uint32_t bits, int n) { return bits ? n : 0; }
-INLINE dot_u dot_u_add(dot_u a, vb w, int32_t x) {
-  return (vi)_mm512_dpbusd_epi32((__m512i)a, (__m512i)w, _mm512_set1_epi32(x));
-}
-INLINE vi dot_u_end(vi total, dot_u a, vs factor) { return total + a * ((vi)factor >> 16); }
-
-/* The instruction takes unsigned times signed bytes: w + 128 is what it gets. */
-#define DOT_S8_OFFSET 128
-INLINE vi dot_s8_add(vi a, vb w, int32_t x) {
-  return (vi)_mm512_dpbusd_epi32((__m512i)a, (__m512i)(w ^ (int8_t)-128), _mm512_set1_epi32(x));
-}
-#elif defined(__AVX2__)
-
+#if defined(__AVX2__)
 INLINE __m256i low_half(vb v) {
   return (__m256i)__builtin_shufflevector((vi)v, (vi)v, 0, 1, 2, 3, 4, 5, 6, 7);
 }
@@ -240,6 +221,47 @@ INLINE vb join_halves(__m256i low, __m256i high) {
   return (vb)__builtin_shufflevector((v8)low, (v8)high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,
                                      13, 14, 15);
 }
+#endif
+
+/* vpdpbusd: a + 4 unsigned bytes times 4 signed ones per lane; vpdpwssd: the same of two pairs of
+ * 16 bits. AVX-512 has them for 64 bytes, AVX-VNNI for 32. */
+#if defined(__AVX512VNNI__)
+#define HAS_VNNI 1
+INLINE vi dpbusd(vi a, vb w, int32_t x) {
+  return (vi)_mm512_dpbusd_epi32((__m512i)a, (__m512i)w, _mm512_set1_epi32(x));
+}
+INLINE vi dpwssd(vi a, vs w, int32_t x) {
+  return (vi)_mm512_dpwssd_epi32((__m512i)a, (__m512i)w, _mm512_set1_epi32(x));
+}
+#elif defined(__AVXVNNI__)
+#define HAS_VNNI 1
+INLINE vi dpbusd(vi a, vb w, int32_t x) {
+  __m256i xs = _mm256_set1_epi32(x);
+  return (vi)join_halves(_mm256_dpbusd_avx_epi32(low_half((vb)a), low_half(w), xs),
+                         _mm256_dpbusd_avx_epi32(high_half((vb)a), high_half(w), xs));
+}
+INLINE vi dpwssd(vi a, vs w, int32_t x) {
+  __m256i xs = _mm256_set1_epi32(x);
+  return (vi)join_halves(_mm256_dpwssd_avx_epi32(low_half((vb)a), low_half((vb)w), xs),
+                         _mm256_dpwssd_avx_epi32(high_half((vb)a), high_half((vb)w), xs));
+}
+#endif
+
+/* dot_u: rows of 4 unsigned numbers of 2 to 6 bits times the 4 signed bytes of x, summed over at
+ * most dot_u_run(bits, n) <= n calls, then multiplied by a factor that both halves of a lane have.
+ * dot_s8: rows of 4 signed bytes times the same, over any number of calls, where DOT_S8_OFFSET
+ * times the sum of x is missing. No byte of x is -128. All sums are exact. */
+#if defined(HAS_VNNI)
+
+typedef vi dot_u;
+INLINE int dot_u_run(uint32_t bits, int n) { return bits ? n : 0; }
+INLINE dot_u dot_u_add(dot_u a, vb w, int32_t x) { return dpbusd(a, w, x); }
+INLINE vi dot_u_end(vi total, dot_u a, vs factor) { return total + a * ((vi)factor >> 16); }
+
+/* The instruction takes unsigned times signed bytes: w + 128 is what it gets. */
+#define DOT_S8_OFFSET 128
+INLINE vi dot_s8_add(vi a, vb w, int32_t x) { return dpbusd(a, w ^ (int8_t)-128, x); }
+#elif defined(__AVX2__)
 
 /* Two 16-bit sums per row, each of 2 products a call: 8 * 2 * 15 * 127 = 30480 for 4 bits, 4 * 2 *
  * 31 * 127 = 31496 for 5, 2 * 2 * 63 * 127 = 32004 for 6, all below 2^15. */
@@ -304,8 +326,8 @@ INLINE vi dot_s8_add(vi a, vb w, int32_t x) { return a + madd_bytes(w, x); }
 
 /* a + the sums of two products of 16 bits per lane. */
 INLINE vi madd_16(vi a, vs w, int32_t x) {
-#if defined(__AVX512VNNI__)
-  return (vi)_mm512_dpwssd_epi32((__m512i)a, (__m512i)w, _mm512_set1_epi32(x));
+#if defined(HAS_VNNI)
+  return dpwssd(a, w, x);
 #elif defined(__AVX2__)
   __m256i xs = _mm256_set1_epi32(x);
   return a + (vi)join_halves(_mm256_madd_epi16(low_half((vb)w), xs),

@@ -125,13 +125,14 @@ static void make_program(block *b) {
   for (uint32_t layer = 0; layer < LAYERS; layer++) make_layer(b, layer);
 }
 
-static void *create(const char *cpu) {
+static void *create_with(const char *cpu, uint32_t threads) {
   stele_sink sink = {{0}};
-  stele_target_options options = {.struct_bytes = sizeof options, .cpu = cpu};
+  stele_target_options options = {.struct_bytes = sizeof options, .cpu = cpu, .threads = threads};
   void *self = NULL;
   assert_int_equal(cpu_target.create(&options, &sink, &self), STELE_OK);
   return self;
 }
+static void *create(const char *cpu) { return create_with(cpu, 0); }
 
 /* ---- levels ---------------------------------------------------------------------------- */
 
@@ -150,13 +151,18 @@ static void check_variant(const char *cpu, uint32_t index, uint32_t count, const
 static void test_levels(void **state) {
   (void)state;
   const uint64_t vnni = STELE_FEATURE_AVX2 | STELE_FEATURE_AVX512 | STELE_FEATURE_VNNI;
+  const uint64_t avx_vnni = STELE_FEATURE_AVX2 | STELE_FEATURE_AVX_VNNI;
   check_variant("x86-64", 0, 1, "x86-64", 0);
   check_variant("x86-64-v3", 0, 1, "x86-64-v3", STELE_FEATURE_AVX2);
   check_variant("x86-64-v4", 0, 1, "x86-64-v3", STELE_FEATURE_AVX2);
   check_variant("x86-64-v4-vnni", 0, 1, "x86-64-v4-vnni", vnni);
-  check_variant("portable", 0, 3, "x86-64-v4-vnni", vnni);
-  check_variant("portable", 1, 3, "x86-64-v3", STELE_FEATURE_AVX2);
-  check_variant("portable", 2, 3, "x86-64", 0);
+  check_variant("x86-64-v4-amx", 0, 1, "x86-64-v4-amx", vnni | STELE_FEATURE_AMX);
+  check_variant("x86-64-v3-vnni", 0, 1, "x86-64-v3-vnni", avx_vnni);
+  check_variant("portable", 0, CPU_LEVELS, "x86-64-v4-amx", vnni | STELE_FEATURE_AMX);
+  check_variant("portable", 1, CPU_LEVELS, "x86-64-v4-vnni", vnni);
+  check_variant("portable", 2, CPU_LEVELS, "x86-64-v3-vnni", avx_vnni);
+  check_variant("portable", 3, CPU_LEVELS, "x86-64-v3", STELE_FEATURE_AVX2);
+  check_variant("portable", 4, CPU_LEVELS, "x86-64", 0);
 }
 
 static void test_native(void **state) {
@@ -192,11 +198,11 @@ static void test_unknown_name(void **state) {
 /* Objects and an artefact's constant data, which refers to the step of each variant. */
 static void check_link(const stele_object *objects, uint32_t count) {
   stele_sink sink = {{0}};
-  stele_object all[4];
+  stele_object all[CPU_JOBS + 1];
   stele_step step = {0};
-  stele_variant variants[3];
-  for (uint32_t i = 0; i < 3; i++) variants[i] = (stele_variant){"v", 0, &step, 1, 0};
-  stele_artifact artifact = {.variants = variants, .variant_count = 3, .target = "cpu"};
+  stele_variant variants[CPU_LEVELS];
+  for (uint32_t i = 0; i < CPU_LEVELS; i++) variants[i] = (stele_variant){"v", 0, &step, 1, 0};
+  stele_artifact artifact = {.variants = variants, .variant_count = CPU_LEVELS, .target = "cpu"};
   base_buffer meta = {0}, code = {0};
   assert_int_equal(artifact_emit_meta(&artifact, cpu_target.triple(NULL), &sink, &meta), 0);
   memcpy(all, objects, count * sizeof *all);
@@ -206,6 +212,7 @@ static void check_link(const stele_object *objects, uint32_t count) {
   base_buffer_deinit(&code);
 }
 
+/* However often, and on however many threads. */
 static void test_same_bytes(void **state) {
   (void)state;
   static block program;
@@ -213,7 +220,7 @@ static void test_same_bytes(void **state) {
   make_program(&program);
   const stele_object *first, *second;
   uint32_t first_count, second_count;
-  void *a = create("portable"), *b = create("portable");
+  void *a = create("portable"), *b = create_with("portable", 3);
   assert_int_equal(cpu_target.emit(a, &program.p, &sink, &first, &first_count), STELE_OK);
   assert_int_equal(cpu_target.emit(b, &program.p, &sink, &second, &second_count), STELE_OK);
   assert_int_equal(first_count, CPU_JOBS); /* the parts of all levels */

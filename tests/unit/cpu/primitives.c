@@ -1,4 +1,4 @@
-/* Wrappers around vec.h and its neighbours; LEVEL names the table. With EMULATED the code of the
+/* Wrappers around vec.h and its neighbours; TABLE names the table. With EMULATED the code of the
  * AVX-512 VNNI level runs anywhere: its two instructions are spelled out in plain C. */
 #include "primitives.h"
 
@@ -74,7 +74,7 @@ static void do_quantise(const float *x, int8_t *q, float *d, float *s, int16_t *
   quantise_block(load_f(x), load_f(x + 16), q, d, s, sums);
 }
 
-const primitives JOIN(primitives_, LEVEL) = {
+const primitives JOIN(primitives_, TABLE) = {
     .exp = do_exp,
     .tanh = do_tanh,
     .silu = do_silu,

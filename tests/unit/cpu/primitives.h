@@ -25,6 +25,12 @@ typedef struct primitives {
   void (*quantise)(const float *x, int8_t *q, float *d, float *s, int16_t *sums);
 } primitives;
 
-extern const primitives primitives_generic, primitives_avx2, primitives_vnni, primitives_emulated;
+/* One per row of levels.def, and one whose AVX-512 instructions are spelled out in plain C. */
+#define LEVEL(id, ...) extern const primitives primitives_##id;
+#define ALIAS(...)
+#include "cpu/levels.def"
+#undef LEVEL
+#undef ALIAS
+extern const primitives primitives_emulated;
 
 #endif

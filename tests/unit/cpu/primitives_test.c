@@ -1,6 +1,6 @@
 /* The kernels' primitives at every level that this machine runs, against libm, the base library's
- * half floats and integer arithmetic. The AVX-512 level runs with its instructions emulated as
- * well. */
+ * half floats and integer arithmetic. AVX-VNNI is emulated where it is missing, and the AVX-512 level
+ * runs with its instructions in plain C as well. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,9 +13,18 @@
 
 #include "base/base.h"
 #include "drawing.h"
+#include "emulate.h"
 #include "primitives.h"
+#include "stele/artifact.h"
 
 #define LANES 16
+
+/* Instructions may be emulated; a test framework handles their signal too, so each test begins with
+ * this. */
+static const primitives *begin(void **state) {
+  emulate_install();
+  return *state;
+}
 
 static float float_of(uint32_t bits) {
   float f;
@@ -69,7 +78,7 @@ static double exact_gelu_tanh(double x) {
 }
 
 static void test_exp(void **state) {
-  const primitives *p = *state;
+  const primitives *p = begin(state);
   assert_true(worst(p->exp, exp, -87, 88.7f, 1 << 20) < 2);
   assert_true(worst(p->exp, exp, -1, 1, 1 << 20) < 2);
   float x[LANES] = {0,      -0.0f, INFINITY, -INFINITY, NAN, 89,       88.73f, -104,
@@ -104,7 +113,7 @@ static void check_near(void (*f)(float *), double (*exact)(double), double toler
 }
 
 static void test_activations(void **state) {
-  const primitives *p = *state;
+  const primitives *p = begin(state);
   assert_true(worst(p->tanh, tanh, -0.249f, 0.249f, 1 << 18) < 2);
   assert_true(worst(p->tanh, tanh, 0.25f, 20, 1 << 18) < 5);
   check_near(p->tanh, tanh, 3e-7);
@@ -117,7 +126,7 @@ static void test_activations(void **state) {
 }
 
 static void test_reductions(void **state) {
-  const primitives *p = *state;
+  const primitives *p = begin(state);
   float x[LANES];
   for (int i = 0; i < LANES; i++) x[i] = (float)(i * i) - 40;
   assert_true(p->sum(x) == 1240 - 640);
@@ -133,7 +142,7 @@ static void test_reductions(void **state) {
 static bool same(float a, float b) { return bits_of(a) == bits_of(b) || (isnan(a) && isnan(b)); }
 
 static void test_from_half(void **state) {
-  const primitives *p = *state;
+  const primitives *p = begin(state);
   for (uint32_t h = 0; h < 65536; h += LANES) {
     uint16_t in[LANES];
     float f16[LANES], bf16[LANES];
@@ -163,7 +172,7 @@ static void check_to_half(const primitives *p, const float *x) {
 
 /* Every half, what lies between it and the next, and a step to either side of that. */
 static void test_to_half(void **state) {
-  const primitives *p = *state;
+  const primitives *p = begin(state);
   for (uint32_t h = 0; h < 65536; h += 4) {
     float x[LANES];
     for (uint32_t j = 0; j < 4; j++) {
@@ -213,7 +222,7 @@ static void check_dots(const primitives *p, const int8_t *w, const int8_t *x) {
 /* Random bytes, and the extremes, where sums of 16 bits would overflow first. Activations are
  * never -128; weights may be. */
 static void test_dots(void **state) {
-  const primitives *p = *state;
+  const primitives *p = begin(state);
   int8_t w[8 * 64], x[32];
   for (int round = 0; round < 2000; round++) {
     for (int i = 0; i < 8 * 64; i++) w[i] = (int8_t)random_bits();
@@ -230,7 +239,7 @@ static void test_dots(void **state) {
 }
 
 static void test_unpack(void **state) {
-  const primitives *p = *state;
+  const primitives *p = begin(state);
   static const uint32_t widths[] = {2, 3, 4, 5, 6, 8};
   for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
     for (int round = 0; round < 100; round++) {
@@ -261,7 +270,7 @@ static void check_quantised(const primitives *p, const float *x) {
 }
 
 static void test_quantise(void **state) {
-  const primitives *p = *state;
+  const primitives *p = begin(state);
   float x[32] = {0};
   check_quantised(p, x);
   for (int round = 0; round < 5000; round++) {
@@ -292,11 +301,11 @@ static int run(const char *level, const primitives *p) {
 }
 
 int main(void) {
-  int failed = run("generic", &primitives_generic) + run("emulated", &primitives_emulated);
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    failed += run("avx2", &primitives_avx2);
-  if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-    failed += run("vnni", &primitives_vnni);
+  const uint64_t here = base_machine_features() | emulate_install();
+  int failed = run("emulated", &primitives_emulated);
+#define LEVEL(id, name, processor, further, needs) \
+  if (!((needs) & ~here)) failed += run(name, &primitives_##id);
+#define ALIAS(...)
+#include "cpu/levels.def"
   return failed;
 }

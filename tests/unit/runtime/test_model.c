@@ -315,6 +315,28 @@ static void variants_by_features(void **state) {
   assert_contains(fails(fake_path("model.so"), STELE_UNSUPPORTED), "avx512_vnni");
 }
 
+/* A processor may have AMX and a system may refuse it: then the next variant runs, or the error
+ * says so. A system without AMX refuses it too, so what the processor has is pretended. */
+static void variants_by_permission(void **state) {
+  (void)state;
+  const uint64_t amx = STELE_FEATURE_AVX2 | STELE_FEATURE_AMX;
+  stele_variant variants[] = {{.name = "tiles", .features = amx},
+                              {.name = "vectors", .features = STELE_FEATURE_AVX2}};
+  stele_artifact artifact = {.variants = variants, .variant_count = 2};
+  const stele_variant *chosen = NULL;
+  bool refused = !base_enable_features(STELE_FEATURE_AMX);
+  assert_ok(model_choose_variant(&artifact, amx, "a.so", sink, &chosen));
+  assert_string_equal(chosen->name, refused ? "vectors" : "tiles");
+  assert_ok(model_choose_variant(&artifact, STELE_FEATURE_AVX2, "a.so", sink, &chosen));
+  assert_string_equal(chosen->name, "vectors");
+  artifact.variant_count = 1;
+  stele_sink why = {0};
+  assert_int_equal(
+      model_choose_variant(&artifact, refused ? amx : STELE_FEATURE_AVX2, "a.so", &why, &chosen),
+      STELE_UNSUPPORTED);
+  assert_contains(why.text, "'a.so' needs amx");
+}
+
 /* The kernel's list of flags is another reading of the same processor. */
 static void features_agree_with_the_system(void **state) {
   (void)state;
@@ -462,6 +484,7 @@ int main(void) {
       cmocka_unit_test(damaged_weights),
       cmocka_unit_test(weights_beside),
       cmocka_unit_test(variants_by_features),
+      cmocka_unit_test(variants_by_permission),
       cmocka_unit_test(features_agree_with_the_system),
       cmocka_unit_test(two_models_never_meet),
       cmocka_unit_test(paths_without_a_slash),

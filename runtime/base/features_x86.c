@@ -7,7 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "model/model.h"
+#include "base/base.h"
+#include "stele/artifact.h"
 
 #define XCR0_AVX 0x6u     /* XMM, YMM */
 #define XCR0_AVX512 0xe6u /* and mask registers, upper halves, ZMM16-31 */
@@ -40,7 +41,7 @@ static bool amx_supported(void) {
          supported >> XFEATURE_XTILEDATA & 1;
 }
 
-uint64_t stele_machine_features(void) {
+uint64_t base_machine_features(void) {
   const unsigned fma = 1u << 12, movbe = 1u << 22, osxsave = 1u << 27, f16c = 1u << 29;
   const unsigned bmi1 = 1u << 3, avx2 = 1u << 5, bmi2 = 1u << 8, lzcnt = 1u << 5;
   const unsigned f = 1u << 16, dq = 1u << 17, cd = 1u << 28, bw = 1u << 30, vl = 1u << 31;
@@ -66,7 +67,7 @@ uint64_t stele_machine_features(void) {
 
 /* The permission holds for the whole process and asks more of alternate signal stacks, so it is
  * asked for only when code that needs it was chosen. */
-bool model_enable_features(uint64_t bits) {
+bool base_enable_features(uint64_t bits) {
   if (!(bits & STELE_FEATURE_AMX)) return true;
   return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
 }
