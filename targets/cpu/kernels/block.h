@@ -10,6 +10,7 @@
 #ifndef CPU_BLOCK_H
 #define CPU_BLOCK_H
 
+#include "amx.h"
 #include "call.h"
 #include "numbers.h"
 #include "schemes/q2_k.h"
@@ -140,6 +141,7 @@ INLINE void decoded_group(packing k, const uint8_t *w, uint32_t group, const uin
 typedef struct record {
   uint32_t columns;
   bool wide;
+  size_t stride; /* from a token to the next for tiles, 0: they are not evenly apart */
 } record;
 INLINE const uint8_t *record_q(record r, const uint8_t *x, uint32_t group) {
   return x + group * GROUP * (r.wide ? 2 : 1);
@@ -166,7 +168,8 @@ INLINE int32_t part_sum(record r, const uint8_t *x, uint32_t group, uint32_t par
 /* Where the pieces of 32 columns are: in a panel's words, or unpacked, 64 bytes each. */
 typedef struct piece_source {
   const uint8_t *w;
-  const uint8_t *ready; /* or NULL */
+  const uint8_t *ready;  /* or NULL */
+  const tile_sums *sums; /* their products already (amx.h), or NULL */
 } piece_source;
 INLINE vb take_piece(packing k, piece_source from, int g) {
   return from.ready ? load_b(from.ready + g * 64) : unpack(k.bits, from.w, g);
@@ -233,6 +236,12 @@ INLINE void add_run(packing k, bool wide, piece_source from, const uint8_t *cons
 /* total[t] += number . q over part `which` of 32 columns, times `factor` (see add_run). */
 INLINE void add_part(packing k, record r, uint32_t group, int which, piece_source from,
                      const uint8_t *const *x_rows, const int nt, vs factor, piece_sums *sums) {
+  if (from.sums) {
+    UNROLL
+    for (int t = 0; t < nt; t++)
+      sums->total[t] = sums->total[t] + tile_sum(r.wide, from.sums, which, t) * ((vi)factor >> 16);
+    return;
+  }
   const int pieces = (int)k.part / 4;
   const int run = k.bits == 8 || r.wide ? pieces : dot_u_run(k.bits, pieces);
   const uint8_t *q[CPU_MAX_TOKENS];
@@ -248,7 +257,8 @@ INLINE void add_part(packing k, record r, uint32_t group, int which, piece_sourc
 /* Adds the products of a block of 32. */
 INLINE void add_small(packing k, record r, piece_source from, uint32_t group,
                       const uint8_t *const *x_rows, const int nt, const scales *s, vf *sum) {
-  const int32_t offset = k.bits == 8 && !r.wide ? DOT_S8_OFFSET : (int32_t)k.offset;
+  const int32_t missing = k.bits == 8 && !r.wide ? DOT_S8_OFFSET : (int32_t)k.offset;
+  const int32_t offset = from.sums ? 0 : missing;
   piece_sums sums;
   UNROLL
   for (int t = 0; t < nt; t++) {
@@ -320,12 +330,43 @@ INLINE void add_wide(packing k, record r, piece_source from, uint32_t group,
   }
 }
 
+/* A group's activations for tiles. Tokens that are not evenly apart (a last pass repeats one, lanes
+ * have gaps) are copied together. */
+INLINE tile_rows take_activations(record r, uint32_t group, const uint8_t *const *x_rows,
+                                  uint8_t *copies) {
+  const size_t bytes = GROUP * (r.wide ? 2 : 1);
+  if (r.stride) return (tile_rows){record_q(r, x_rows[0], group), r.stride};
+  UNROLL
+  for (size_t t = 0; t < TILE_TOKENS; t++)
+    __builtin_memcpy(copies + t * bytes, record_q(r, x_rows[t], group), bytes);
+  return (tile_rows){copies, bytes};
+}
+
+/* 32 columns by tiles; numbers of small blocks without their offset. */
+INLINE void multiply_tiles(packing k, record r, const uint8_t *w, uint32_t group,
+                           const uint8_t *const *x_rows, tile_sums *out) {
+  vb pieces[GROUP_PIECES];
+  uint8_t copies[TILE_TOKENS * GROUP * 2];
+  if (k.bits != 8) {
+    unpack_group(k.bits, w, pieces);
+    UNROLL
+    for (int g = 0; g < GROUP_PIECES; g++)
+      if (!is_super(k)) pieces[g] = pieces[g] - (int8_t)k.offset;
+    w = (const uint8_t *)pieces;
+  }
+  tile_products(r.wide, k.part, take_activations(r, group, x_rows, copies), w, out);
+}
+
 INLINE void add_integers(packing k, record r, const uint8_t *w, uint32_t group,
                          const uint8_t *const *x_rows, const int nt, const scales *s, uint32_t part,
                          super_sums *out, vf *sum) {
   vb ready[GROUP_PIECES];
-  piece_source from = {w, NULL};
-  if (nt > 1 && !MANY_REGISTERS) {
+  tile_sums tiles;
+  piece_source from = {w, NULL, NULL};
+  if (nt == TILE_TOKENS) {
+    multiply_tiles(k, r, w, group, x_rows, &tiles);
+    from.sums = &tiles;
+  } else if (nt > 1 && !MANY_REGISTERS) {
     if (k.bits != 8) unpack_group(k.bits, w, ready);
     from.ready = k.bits == 8 ? w : (const uint8_t *)ready;
   }
@@ -339,11 +380,11 @@ INLINE void add_integers(packing k, record r, const uint8_t *w, uint32_t group,
 
 /* ---- a block ------------------------------------------------------------------------------- */
 
-/* Adds block b of a panel times nt tokens. */
+/* Adds block b of a panel times nt tokens, `stride` apart if that is not 0. */
 INLINE void add_block(uint32_t scheme, rows x, uint32_t b, const uint8_t *w,
-                      const uint8_t *const *x_rows, const int nt, vf *sum) {
+                      const uint8_t *const *x_rows, const int nt, size_t stride, vf *sum) {
   const packing k = packing_of(scheme);
-  const record r = {x.columns, x.scheme == CPU_WIDE};
+  const record r = {x.columns, x.scheme == CPU_WIDE, stride};
   const uint32_t groups = k.columns / GROUP, first = b * groups, parts = GROUP / k.part;
   /* Streams take turns at each block: what is asked for during a large one must be of the next. */
   const size_t ahead = is_super(k) ? block_bytes(k) : PREFETCH_AHEAD;

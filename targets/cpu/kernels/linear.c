@@ -112,6 +112,7 @@ KERNEL(linear) {
           }
         }
       }
+  release_operands(c);
 }
 
 /* ---- linear_argmax ------------------------------------------------------------------------- */
@@ -188,6 +189,7 @@ KERNEL(linear_argmax) {
           }
         }
       }
+  release_operands(c);
   if (env->barrier) env->barrier(env->barrier_data, worker);
   if (worker == 0) reduce_bests(c, o.list, o.count);
 }
@@ -255,4 +257,5 @@ KERNEL(gate_up) {
           }
         }
       }
+  release_operands(c);
 }

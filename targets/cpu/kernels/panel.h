@@ -7,6 +7,7 @@
 #ifndef CPU_PANEL_H
 #define CPU_PANEL_H
 
+#include "amx.h"
 #include "block.h"
 
 INLINE size_t panel_bytes(uint32_t scheme, uint32_t columns) {
@@ -23,8 +24,9 @@ INLINE size_t panel_bytes(uint32_t scheme, uint32_t columns) {
 INLINE bool is_float(uint32_t scheme) { return scheme <= STELE_BF16; }
 
 /* Tokens per pass over a panel: the smallest power of two that holds all, up to what registers
- * allow. A last pass with fewer tokens repeats one. */
+ * or tiles allow. A last pass with fewer tokens repeats one. */
 INLINE int pass_tokens(const cpu_shape *s) {
+  if (uses_tiles(s)) return TILE_TOKENS;
   const int n = s->tokens <= 1 ? 1 : s->tokens <= 2 ? 2 : s->tokens <= 4 ? 4 : 8;
   return n < TOKENS_AT_ONCE ? n : TOKENS_AT_ONCE;
 }
@@ -61,6 +63,15 @@ INLINE void float_panels(uint32_t scheme, rows x, const uint8_t *const *w, const
 
 /* ---- quantised weights ---------------------------------------------------------------------- */
 
+/* How far TILE_TOKENS tokens are from each other; 0 when that differs. */
+INLINE size_t even_stride(const uint8_t *const *x_rows) {
+  const size_t stride = (size_t)(x_rows[1] - x_rows[0]);
+  bool even = true;
+  UNROLL
+  for (int t = 2; t < TILE_TOKENS; t++) even = even && x_rows[t] == x_rows[t - 1] + stride;
+  return even ? stride : 0;
+}
+
 /* y[p * nt + t]; the panels take turns at each block. */
 INLINE void block_panels(uint32_t scheme, rows x, const uint8_t *const *w, const int np,
                          const uint8_t *const *x_rows, const int nt, vf *y) {
@@ -68,9 +79,10 @@ INLINE void block_panels(uint32_t scheme, rows x, const uint8_t *const *w, const
   UNROLL
   for (int i = 0; i < np * nt; i++) sum[i] = (vf){0};
   const packing k = packing_of(scheme);
+  const size_t stride = nt == TILE_TOKENS ? even_stride(x_rows) : 0;
   for (uint32_t b = 0; b < x.columns / k.columns; b++)
     for (int p = 0; p < np; p++)
-      add_block(scheme, x, b, w[p] + b * block_bytes(k), x_rows, nt, sum + p * nt);
+      add_block(scheme, x, b, w[p] + b * block_bytes(k), x_rows, nt, stride, sum + p * nt);
   UNROLL
   for (int i = 0; i < np * nt; i++) y[i] = sum[i];
 }

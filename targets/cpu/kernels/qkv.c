@@ -193,6 +193,7 @@ KERNEL(qkv_cache) {
       }
       make_heads(c, &o, h, count, np, nt);
     }
+  release_operands(c);
 }
 
 /* ---- the same in single steps -------------------------------------------------------------- */

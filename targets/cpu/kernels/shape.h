@@ -72,8 +72,8 @@ static inline uint32_t cpu_stack_extra(const cpu_shape *s) {
 static inline uint32_t cpu_head_stride(const cpu_shape *s) {
   return (cpu_max(s->key_head, s->value_head) + 2 * CPU_PANEL) / CPU_PANEL * CPU_PANEL;
 }
-#define CPU_MAX_TOKENS 8u /* tokens per pass over a panel, at most */
-#define CPU_QUERIES 4u    /* queries per pass over a page, at most */
+#define CPU_MAX_TOKENS 16u /* tokens per pass over a panel, at most */
+#define CPU_QUERIES 4u     /* queries per pass over a page, at most */
 
 /* Bytes of a row of 16-bit activations: int16 q[columns], float d[columns / 32], s[columns / 32],
  * int32 sums[columns / 16]. */

@@ -10,6 +10,7 @@
 #define CPU_WIDE_H
 
 #include "act.h"
+#include "amx.h"
 
 typedef struct operands {
   rows x;
@@ -23,10 +24,18 @@ INLINE operands operands_of(const call *c) {
   uint32_t *list, count = list_tokens(c, &list);
   operands o = {.list = list, .count = count, .wide = c->stack + cpu_stack_wide(c->s)};
   o.x = matrix_input(c, list, count);
+  if (uses_tiles(c->s)) tiles_begin();
   return o;
 }
+/* When the op is done with them. */
+INLINE void release_operands(const call *c) {
+  if (uses_tiles(c->s)) tiles_end();
+}
 
-INLINE void widen_block(vf low, vf high, int16_t *q, float *d, float *s, int32_t *sums) {
+/* planes: as two planes of bytes, low ones first, in the order of the columns, see amx.h. */
+INLINE void widen_block(vf low, vf high, bool planes, uint8_t *q, float *d, float *s,
+                        int32_t *sums) {
+  typedef uint8_t v16b __attribute__((vector_size(16)));
   typedef int16_t v16s __attribute__((vector_size(32)));
   float scale = largest_f(max_f(abs_f(low), abs_f(high))) / 32767.0f;
   float divisor = scale == 0 ? 1.0f : scale;
@@ -34,20 +43,27 @@ INLINE void widen_block(vf low, vf high, int16_t *q, float *d, float *s, int32_t
   vi sl = __builtin_shufflevector(ql, ql, 0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15);
   vi sh = __builtin_shufflevector(qh, qh, 0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15);
   v16s bl = __builtin_convertvector(sl, v16s), bh = __builtin_convertvector(sh, v16s);
-  __builtin_memcpy(q, &bl, 32);
-  __builtin_memcpy(q + 16, &bh, 32);
+  if (planes) {
+    v16b bytes[] = {
+        __builtin_convertvector(ql & 255, v16b), __builtin_convertvector(qh & 255, v16b),
+        __builtin_convertvector(ql >> 8 & 255, v16b), __builtin_convertvector(qh >> 8 & 255, v16b)};
+    __builtin_memcpy(q, bytes, 64);
+  } else {
+    __builtin_memcpy(q, &bl, 32);
+    __builtin_memcpy(q + 32, &bh, 32);
+  }
   sums[0] = __builtin_reduce_add(ql);
   sums[1] = __builtin_reduce_add(qh);
   *d = scale;
   *s = scale * (float)(sums[0] + sums[1]);
 }
 
-INLINE void widen_row(const float *x, uint32_t columns, uint8_t *to) {
+INLINE void widen_row(const float *x, uint32_t columns, bool planes, uint8_t *to) {
   float *d = (float *)(void *)(to + columns * 2), *s = d + columns / CPU_BLOCK;
   int32_t *sums = (int32_t *)(void *)(s + columns / CPU_BLOCK);
   for (uint32_t b = 0; b < columns / CPU_BLOCK; b++)
-    widen_block(load_f(x + b * CPU_BLOCK), load_f(x + b * CPU_BLOCK + LANES),
-                (int16_t *)(void *)to + b * CPU_BLOCK, d + b, s + b, sums + 2 * b);
+    widen_block(load_f(x + b * CPU_BLOCK), load_f(x + b * CPU_BLOCK + LANES), planes,
+                to + b * CPU_BLOCK * 2, d + b, s + b, sums + 2 * b);
 }
 
 /* Makes tokens from `begin` on ready; false when there are none. Ops call it until then:
@@ -59,7 +75,7 @@ INLINE bool next_tokens(const call *c, operands *o, uint32_t begin) {
   if (!c->s->wide) return true;
   if (o->end - begin > CPU_WIDE_TOKENS) o->end = begin + CPU_WIDE_TOKENS;
   for (uint32_t i = begin; i < o->end; i++)
-    widen_row(row_f(o->x, o->list[i]), o->x.columns,
+    widen_row(row_f(o->x, o->list[i]), o->x.columns, uses_tiles(c->s),
               o->wide + (size_t)(i - begin) * cpu_wide_bytes(o->x.columns));
   return true;
 }

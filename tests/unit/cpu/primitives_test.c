@@ -1,6 +1,6 @@
 /* The kernels' primitives at every level that this machine runs, against libm, the base library's
- * half floats and integer arithmetic. AVX-VNNI is emulated where it is missing, and the AVX-512 level
- * runs with its instructions in plain C as well. */
+ * half floats and integer arithmetic. AVX-VNNI is emulated where it is missing, and the AVX-512
+ * level runs with its instructions in plain C as well. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
