@@ -33,13 +33,12 @@ static stele_status check_range(stele_sink *sink, const char *option, uint32_t v
 
 static stele_status check_cache_dtype(const char *name, stele_sink *sink, uint32_t *out) {
   uint32_t scheme;
-  if (weights_scheme_by_name(name, &scheme) &&
-      (scheme == STELE_F32 || scheme == STELE_F16 || scheme == STELE_BF16)) {
+  if (weights_scheme_by_name(name, &scheme) && weights_scheme_is_cache(scheme)) {
     *out = scheme;
     return STELE_OK;
   }
   return base_fail(sink, STELE_INVALID_ARGUMENT,
-                   "--cache-dtype is '%.64s', expected f32, f16 or bf16", name);
+                   "--cache-dtype is '%.64s', expected f32, f16, bf16, q8_0 or q4_0", name);
 }
 
 static stele_status check_names(const compile *c) {
@@ -144,6 +143,18 @@ static void choose_capacity(compile *c) {
              o->max_cache_len, own);
 }
 
+/* A head is stored in whole blocks of its scheme. */
+static stele_status check_heads(const compile *c) {
+  const weights_scheme *scheme = weights_scheme_get(c->cache_scheme);
+  uint32_t key = c->model->key_head, value = c->model->value_head;
+  if (key % scheme->block == 0 && value % scheme->block == 0) return STELE_OK;
+  return base_fail(
+      c->sink, STELE_INVALID_ARGUMENT,
+      "--cache-dtype is '%s', which takes %u numbers at a time: the model's heads have "
+      "%u, expected a multiple of that",
+      scheme->name, scheme->block, key % scheme->block ? key : value);
+}
+
 /* Cache of one lane in bytes, as far as it matters whether that can be addressed. */
 static stele_status check_size(const compile *c) {
   const fe_model *m = c->model;
@@ -165,6 +176,7 @@ stele_status compile_complete_options(compile *c) {
   /* a step wider than the cache could never be filled */
   if (c->options.prefill > c->options.max_cache_len) c->options.prefill = c->options.max_cache_len;
   if (c->options.verify > c->options.max_cache_len) c->options.verify = c->options.max_cache_len;
+  BASE_TRY(check_heads(c));
   return check_size(c);
 }
 

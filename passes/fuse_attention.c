@@ -1,8 +1,8 @@
 /* fuse-attention (optimising)
  * requires: the model or fused level, before stage
- * ensures:  where each lane has one token, attention is attention_partial, a tile per page, and
- *           attention_combine, which merges the pages: long caches keep all workers busy even
- *           with few heads
+ * ensures:  where each lane has one token, attention is attention_partial, a tile for each part
+ *           of the pages, and attention_combine, which merges the parts: long caches keep all
+ *           workers busy even with few heads
  * gone:     attention in steps of width 1 */
 #include "internal.h"
 
@@ -14,7 +14,7 @@ static stele_status fuse(pass_step *step, MlirOperation op, void *data) {
   /* The merge's fields beside the weighted values: maximum and sum. */
   int64_t part = 2 + (int64_t)group.value_head, tokens = pass_tokens(op), columns;
   if (__builtin_mul_overflow(part, ir_int(op, "heads", 0), &columns) ||
-      __builtin_mul_overflow(columns, (int64_t)group.table_entries, &columns))
+      __builtin_mul_overflow(columns, (int64_t)stele_program_part_count(&group), &columns))
     return base_fail(step->context->sink, STELE_BAD_FORMAT, "attention: too many pages and heads");
   ir_builder builder = ir_builder_before(op);
   const MlirValue operands[] = {pass_operand(op, 0), pass_operand(op, 1)};

@@ -155,9 +155,9 @@ static stele_status add_stage(plan *p, uint32_t i) {
   piece r = {.first = p->begin[i],
              .op = op,
              .name = "stage",
-             .scheme = g.key_scheme,
-             .tokens = (int64_t)(images * g.page_tokens),
-             .columns = (int64_t)g.kv_heads * ((int64_t)g.key_head + g.value_head)};
+             .scheme = STELE_F32, /* whatever is in them: so many words an image */
+             .tokens = (int64_t)images,
+             .columns = (int64_t)(g.page_bytes / sizeof(float))};
   intptr_t cache = mlirOperationGetNumResults(op) - 1;
   r.last = last_read(p, mlirOperationGetResult(op, cache), p->begin[i]);
   return add_piece(p, r, bytes, NULL);

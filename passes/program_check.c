@@ -85,12 +85,22 @@ static bool weight_is_good(const stele_program *p, const stele_program_weight *w
          fits(w->offset, w->bytes, 1, p->weights_bytes);
 }
 
+/* Keys or values of a page fit into so many bytes, in whole blocks. */
+static bool fits_page(const stele_group *g, uint32_t scheme, uint32_t head, uint64_t bytes) {
+  size_t row, all;
+  return weights_scheme_is_cache(scheme) && head % weights_scheme_get(scheme)->block == 0 &&
+         weights_row_bytes(scheme, (uint64_t)g->page_tokens * head, &row) &&
+         base_mul(row, g->kv_heads, &all) && all <= bytes;
+}
+
 static bool group_is_good(const stele_group *g) {
   uint32_t t = g->page_tokens;
   return g->kv_heads && g->key_head && g->value_head && g->capacity && t && t <= 64 &&
          (t & (t - 1)) == 0 && g->table_entries == (g->capacity + t - 1) / t &&
-         weights_scheme_get(g->key_scheme) && weights_scheme_get(g->value_scheme) &&
-         g->page_bytes % 64 == 0 && g->value_offset <= g->page_bytes;
+         g->page_bytes % 64 == 0 && g->value_offset <= g->page_bytes &&
+         fits_page(g, g->key_scheme, g->key_head, g->value_offset) &&
+         (g->value_in_key ||
+          fits_page(g, g->value_scheme, g->value_head, g->page_bytes - g->value_offset));
 }
 
 static bool rope_is_good(const stele_program *p, const stele_program_rope *r) {

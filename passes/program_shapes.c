@@ -31,7 +31,8 @@ static void expect_vector(program_checker *c, const stele_op *op, int slot, uint
 /* Columns of attention's parts; none at all where they can't be counted. */
 static uint64_t part_columns(const stele_op *op, const stele_group *g) {
   size_t columns;
-  if (!base_mul((size_t)op->heads * g->table_entries, (size_t)g->value_head + 2, &columns))
+  if (!base_mul((size_t)op->heads * stele_program_part_count(g), (size_t)g->value_head + 2,
+                &columns))
     return 0;
   return columns;
 }

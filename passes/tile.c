@@ -96,7 +96,7 @@ static stele_status tile_heads(pass_step *step, MlirOperation op, bool trivial) 
       set_tiles(op, heads + 2 * (uint64_t)g.kv_heads, g.key_head);
       break;
     case STELE_OP_ATTENTION_PARTIAL:
-      set_tiles(op, tokens * g.kv_heads * g.table_entries, 1);
+      set_tiles(op, tokens * g.kv_heads * stele_program_part_count(&g), 1);
       break;
     case STELE_OP_ATTENTION_COMBINE:
       set_tiles(op, tokens * heads, 1);

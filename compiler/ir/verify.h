@@ -13,7 +13,7 @@ typedef struct ir_known_weight {
 } ir_known_weight;
 
 typedef struct ir_known_group {
-  int64_t kv_heads, key_head, value_head, capacity, page_tokens;
+  int64_t kv_heads, key_head, value_head, capacity, window, page_tokens;
 } ir_known_group;
 
 /* What a step does with a layer's cache. */

@@ -76,12 +76,16 @@ const ir_known_weight *ir_known_weight_find(const ir_checker *checker, const cha
 
 /* ---- cache groups ---------------------------------------------------------------------- */
 
-static void check_cache_scheme(ir_checker *checker, MlirOperation op, const char *attribute) {
+static void check_cache_scheme(ir_checker *checker, MlirOperation op, const char *attribute,
+                               int64_t head) {
   uint32_t scheme;
   if (!scheme_of(checker, op, attribute, &scheme)) return;
-  if (scheme != STELE_F32 && scheme != STELE_F16 && scheme != STELE_BF16)
-    ir_fault(checker, op, "%s '%s', expected f32, f16 or bf16", attribute,
-             weights_scheme_get(scheme)->name);
+  const weights_scheme *known = weights_scheme_get(scheme);
+  if (!weights_scheme_is_cache(scheme))
+    ir_fault(checker, op, "%s '%s', expected f32, f16, bf16, q8_0 or q4_0", attribute, known->name);
+  else if (head % known->block)
+    ir_fault(checker, op, "%s '%s' with heads of %lld, expected a multiple of %u", attribute,
+             known->name, (long long)head, known->block);
 }
 
 static void check_pages(ir_checker *checker, MlirOperation op, int64_t window) {
@@ -102,6 +106,7 @@ static void check_group(ir_checker *checker, MlirOperation op) {
                       .key_head = bounded(checker, op, "key_head", 1, UINT16_MAX),
                       .value_head = bounded(checker, op, "value_head", 1, UINT16_MAX),
                       .capacity = ir_int(op, "capacity", 0),
+                      .window = window,
                       .page_tokens = ir_int(op, "page_tokens", 0)};
   uint32_t kind;
   if (!ir_number(IR_GROUP_KINDS, kind_name, &kind))
@@ -114,8 +119,8 @@ static void check_group(ir_checker *checker, MlirOperation op) {
   if (checker->capacity && g.capacity != checker->capacity)
     ir_fault(checker, op, "capacity %lld, but the model's is %lld", (long long)g.capacity,
              (long long)checker->capacity);
-  check_cache_scheme(checker, op, "key_scheme");
-  check_cache_scheme(checker, op, "value_scheme");
+  check_cache_scheme(checker, op, "key_scheme", g.key_head);
+  check_cache_scheme(checker, op, "value_scheme", g.value_head);
   check_pages(checker, op, window);
   checker->groups[checker->group_count++] = g;
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "stele/program.h"
 #include "verify.h"
 
 /* ---- what ops share -------------------------------------------------------------------- */
@@ -191,11 +192,16 @@ static int64_t heads_of(ir_checker *c, MlirOperation op, const ir_known_group *g
   return 0;
 }
 
-/* heads * pages * (2 + value_head), or the most there is where that overflows. */
+/* heads * parts * (2 + value_head), or the most there is where that can't be counted. */
 static int64_t partial_columns(int64_t heads, const ir_known_group *g) {
-  if (g->page_tokens < 1 || g->capacity < 1) return 0;
+  if (g->page_tokens < 1 || g->capacity < 1 || g->window < 0) return 0;
   size_t pages = ((size_t)g->capacity - 1) / (size_t)g->page_tokens + 1, columns;
-  if (!base_mul((size_t)heads * (size_t)(2 + g->value_head), pages, &columns) ||
+  if (pages > UINT32_MAX || g->window > UINT32_MAX || g->page_tokens > UINT32_MAX) return INT64_MAX;
+  const stele_group pager = {.window = (uint32_t)g->window,
+                             .page_tokens = (uint32_t)g->page_tokens,
+                             .table_entries = (uint32_t)pages};
+  if (!base_mul((size_t)heads * (size_t)(2 + g->value_head), stele_program_part_count(&pager),
+                &columns) ||
       columns > INT64_MAX)
     return INT64_MAX;
   return (int64_t)columns;

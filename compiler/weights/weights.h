@@ -28,6 +28,12 @@ static inline bool weights_scheme_is_quantised(uint32_t scheme) {
   return scheme >= STELE_Q8_0 && scheme != STELE_I32;
 }
 
+/* What keys and values may be stored in. */
+static inline bool weights_scheme_is_cache(uint32_t scheme) {
+  return scheme == STELE_F32 || scheme == STELE_F16 || scheme == STELE_BF16 ||
+         scheme == STELE_Q8_0 || scheme == STELE_Q4_0;
+}
+
 /* Bytes of a row of so many numbers; false when columns is no multiple of the block or the size
  * overflows. */
 bool weights_row_bytes(uint32_t scheme, uint64_t columns, size_t *out_bytes);

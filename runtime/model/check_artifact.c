@@ -38,6 +38,10 @@ static stele_status check_dimensions(const check *c) {
   return STELE_OK;
 }
 
+static bool is_cache_scheme(uint32_t scheme) {
+  return scheme <= STELE_BF16 || scheme == STELE_Q8_0 || scheme == STELE_Q4_0;
+}
+
 static stele_status check_group(const check *c, uint32_t i) {
   const stele_group *g = &c->a->groups[i];
   if (g->kind > STELE_GROUP_STATE) return bad(c, "unknown kind of layer group", g->kind);
@@ -55,6 +59,8 @@ static stele_status check_group(const check *c, uint32_t i) {
     return bad(c, "entries of a page table do not fit the capacity", g->table_entries);
   if (!g->page_bytes || g->page_bytes % 64 || g->page_bytes > INT64_MAX)
     return bad(c, "bytes of a page are no multiple of 64", g->page_bytes);
+  if (!is_cache_scheme(g->key_scheme) || !is_cache_scheme(g->value_scheme))
+    return bad(c, "keys or values in a scheme that is none of caches, layer group", i);
   if (g->value_offset > g->page_bytes) return bad(c, "values outside of a page", g->value_offset);
   return STELE_OK;
 }

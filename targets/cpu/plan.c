@@ -130,17 +130,21 @@ static stele_status plan_buffers(const planner *p) {
 
 /* ---- cache and rope -------------------------------------------------------------------- */
 
-static bool is_cache_scheme(uint32_t scheme) { return scheme <= STELE_BF16; }
+/* Block schemes want whole blocks in a head. */
+static bool is_cache_scheme(uint32_t scheme, uint32_t head) {
+  return scheme <= STELE_BF16 ||
+         ((scheme == STELE_Q8_0 || scheme == STELE_Q4_0) && head % CPU_BLOCK == 0);
+}
 
 static stele_status plan_group(const planner *p) {
   const stele_op *op = p->op;
   bool combines = op->prologue == STELE_PROLOGUE_COMBINE;
   if (!attends(op->kind) && !combines) return STELE_OK;
   const stele_group *g = stele_program_groups(p->program, op->group);
-  if (!is_cache_scheme(g->key_scheme) || !is_cache_scheme(g->value_scheme) || g->value_in_key ||
-      g->page_tokens == 0 || g->page_tokens > 64 || g->page_tokens & (g->page_tokens - 1) ||
-      g->kv_heads == 0 || op->heads % g->kv_heads || g->page_bytes > UINT32_MAX ||
-      g->kind == STELE_GROUP_STATE)
+  if (!is_cache_scheme(g->key_scheme, g->key_head) ||
+      !is_cache_scheme(g->value_scheme, g->value_head) || g->value_in_key || g->page_tokens == 0 ||
+      g->page_tokens > 64 || g->page_tokens & (g->page_tokens - 1) || g->kv_heads == 0 ||
+      op->heads % g->kv_heads || g->page_bytes > UINT32_MAX || g->kind == STELE_GROUP_STATE)
     return base_fail(p->sink, STELE_UNSUPPORTED,
                      "target 'cpu': cache group %u (kind %u, schemes %u and %u, %u tokens a page, "
                      "%u of %u heads)",
@@ -154,6 +158,8 @@ static stele_status plan_group(const planner *p) {
   s->table_entries = g->table_entries;
   s->group_kind = g->kind;
   s->window = g->window;
+  s->parts = stele_program_part_count(g);
+  s->part_limit = stele_program_part_limit(g);
   if (!attends(op->kind)) return STELE_OK; /* merging parts needs no more */
   s->group = op->group;
   s->key_head = g->key_head;

@@ -1,5 +1,5 @@
 /* Attention over pages: out = softmax(scale q K^T) V over the slots that a token may see, in one
- * go or page by page with a merge afterwards. */
+ * go or part by part with a merge afterwards. */
 #include <math.h>
 
 #include "interpret.h"
@@ -96,76 +96,98 @@ void ref_attention(const ref_run *run, const stele_op *op) {
   }
 }
 
-/* The part of a page in partial[T][heads][table_entries][2 + value_head]. */
-static float *part_of_page(const stele_op *op, const stele_group *g, const ref_rows *partial,
-                           uint32_t token, uint32_t head, uint32_t page) {
-  size_t index = ((size_t)token * op->heads + head) * g->table_entries + page;
+/* A part in partial[T][heads][parts][2 + value_head]. */
+static float *get_part(const stele_op *op, const stele_group *g, const ref_rows *partial,
+                       uint32_t token, uint32_t head, uint32_t part) {
+  size_t index = ((size_t)token * op->heads + head) * stele_program_part_count(g) + part;
   return (float *)(void *)partial->base + index * (2 + g->value_head);
 }
 
-/* Pages that something may be seen of: from query.first's to query.slot's. */
+/* Parts that something may be seen of: from query.first's to query.slot's, end exclusive. */
+static void part_range(const stele_group *g, const ref_query *query, uint32_t *out_begin,
+                       uint32_t *out_end) {
+  uint32_t limit = stele_program_part_limit(g);
+  *out_begin = stele_program_part_of_page(limit, query->first / g->page_tokens);
+  *out_end = query->first > query->slot
+                 ? *out_begin
+                 : stele_program_part_of_page(limit, query->slot / g->page_tokens) + 1;
+}
+
+/* Pages that something may be seen of. */
 static uint32_t page_count(const stele_group *g, const ref_query *query) {
   if (query->first > query->slot) return 0;
   return query->slot / g->page_tokens - query->first / g->page_tokens + 1;
 }
 
-static void attend_page(const ref_run *run, const stele_op *op, const ref_query *query,
-                        uint32_t page, const ref_rows *partial) {
-  const stele_group *g = stele_program_groups(run->program, op->group);
-  double values[REF_MAX_HEAD], m, sum;
-  uint32_t begin = page * g->page_tokens;
-  attend(run, op, query, begin, begin + g->page_tokens - 1, &m, &sum, values);
-  float *part = part_of_page(op, g, partial, query->token.index, query->head, page);
-  part[0] = (float)m;
-  /* m is rounded to float32: what was weighted by exp(-m) must know of it */
-  double correction = sum > 0 ? exp(m - (double)part[0]) : 0;
-  part[1] = (float)(sum * correction);
-  for (uint32_t e = 0; e < g->value_head; e++) part[2 + e] = (float)(values[e] * correction);
+/* The first of a part's pages that the query may see something of. */
+static uint32_t first_page(const stele_group *g, const ref_query *query, uint32_t part) {
+  uint32_t begin = stele_program_part_begin(stele_program_part_limit(g), part);
+  uint32_t first = query->first / g->page_tokens;
+  return begin < first ? first : begin;
 }
 
-/* tiles are (token, kv head, page) with the pages fastest; only pages that are seen count */
+static void attend_part(const ref_run *run, const stele_op *op, const ref_query *query,
+                        uint32_t part, const ref_rows *partial) {
+  const stele_group *g = stele_program_groups(run->program, op->group);
+  double values[REF_MAX_HEAD], m, sum;
+  uint32_t begin = first_page(g, query, part) * g->page_tokens;
+  uint32_t end = stele_program_part_begin(stele_program_part_limit(g), part + 1) * g->page_tokens;
+  attend(run, op, query, begin, end - 1, &m, &sum, values);
+  float *to = get_part(op, g, partial, query->token.index, query->head, part);
+  to[0] = (float)m;
+  /* m is rounded to float32: what was weighted by exp(-m) must know of it */
+  double correction = sum > 0 ? exp(m - (double)to[0]) : 0;
+  to[1] = (float)(sum * correction);
+  for (uint32_t e = 0; e < g->value_head; e++) to[2 + e] = (float)(values[e] * correction);
+}
+
+/* tiles are (token, kv head, part) with the parts fastest, shared by pages; only pages that are
+ * seen count */
 void ref_attention_partial(const ref_run *run, const stele_op *op) {
   const stele_group *g = stele_program_groups(run->program, op->group);
   ref_rows partial = ref_buffer(run, op->out);
   uint32_t total = ref_token_count(run, op), group_heads = op->heads / g->kv_heads;
-  uint64_t begin, end, tiles = 0, tile = 0;
+  uint64_t begin, end, pages = 0, before = 0;
   for (uint32_t k = 0; k < total; k++) {
     ref_query query = make_query(run, op, ref_token_get(run, op, k), 0);
-    tiles += (uint64_t)g->kv_heads * page_count(g, &query);
+    pages += (uint64_t)g->kv_heads * page_count(g, &query);
   }
-  ref_share(run, tiles, &begin, &end);
+  ref_share(run, pages, &begin, &end);
   for (uint32_t k = 0; k < total; k++) {
     ref_token token = ref_token_get(run, op, k);
     ref_query any = make_query(run, op, token, 0);
-    uint32_t pages = page_count(g, &any), first = any.first / g->page_tokens;
-    for (uint32_t i = 0; i < g->kv_heads * pages; i++, tile++) {
-      if (tile < begin || tile >= end) continue;
-      uint32_t kv_head = i / pages, page = first + i % pages;
-      for (uint32_t head = kv_head * group_heads; head < (kv_head + 1) * group_heads; head++) {
-        ref_query query = make_query_with_q(run, op, token, head);
-        attend_page(run, op, &query, page, &partial);
+    uint32_t first, last;
+    part_range(g, &any, &first, &last);
+    for (uint32_t kv_head = 0; kv_head < g->kv_heads; kv_head++, before += page_count(g, &any))
+      for (uint32_t part = first; part < last; part++) {
+        uint64_t at = before + first_page(g, &any, part) - any.first / g->page_tokens;
+        if (at < begin || at >= end) continue;
+        for (uint32_t head = kv_head * group_heads; head < (kv_head + 1) * group_heads; head++) {
+          ref_query query = make_query_with_q(run, op, token, head);
+          attend_part(run, op, &query, part, &partial);
+        }
       }
-    }
   }
 }
 
-/* sum over pages of exp(m - M) values / sum over pages of exp(m - M) sum, M the largest m */
+/* sum over parts of exp(m - M) values / sum over parts of exp(m - M) sum, M the largest m */
 void ref_combine(const ref_run *run, const stele_op *op, ref_token token, uint32_t head,
                  uint32_t first, uint32_t count, float *out) {
   const stele_group *g = stele_program_groups(run->program, op->group);
   ref_rows partial = ref_buffer(run, op->in[0]);
   ref_query query = make_query(run, op, token, head);
-  uint32_t pages = page_count(g, &query), first_page = query.first / g->page_tokens;
+  uint32_t begin, end;
+  part_range(g, &query, &begin, &end);
   double largest = -INFINITY;
-  for (uint32_t p = 0; p < pages; p++) {
-    const float *part = part_of_page(op, g, &partial, token.index, head, first_page + p);
+  for (uint32_t p = begin; p < end; p++) {
+    const float *part = get_part(op, g, &partial, token.index, head, p);
     if (part[1] > 0) largest = fmax(largest, (double)part[0]);
   }
   for (uint32_t e = first; e < first + count; e++) {
     double value = 0, sum = 0;
-    for (uint32_t p = 0; p < pages; p++) {
-      const float *part = part_of_page(op, g, &partial, token.index, head, first_page + p);
-      if (!(part[1] > 0)) continue; /* a mask hides the whole page */
+    for (uint32_t p = begin; p < end; p++) {
+      const float *part = get_part(op, g, &partial, token.index, head, p);
+      if (!(part[1] > 0)) continue; /* a mask hides all of it */
       double weight = exp((double)part[0] - largest);
       sum += weight * (double)part[1];
       value += weight * (double)part[2 + e];

@@ -1,10 +1,9 @@
 /* Ops that write keys and values: tiles are heads.
  *
- * A page holds page_tokens slots of one layer (artifact.h):
- *   keys   [kv_heads][page_tokens / P][key_head][P], P = min(16, page_tokens)
- *   values [kv_heads][page_tokens][value_head] at value_offset
- * A staged op writes to images of pages in its stage, [lanes][images][page_bytes], image j
- * standing for page filled / page_tokens + j; cache_store moves them to the pool. */
+ * A page holds page_tokens slots of one layer as artifact.h says. A staged op writes to images of
+ * pages in its stage, [lanes][images][page_bytes], image j standing for page filled / page_tokens +
+ * j; cache_store moves them to the pool. */
+#include <math.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -16,61 +15,148 @@ static const stele_group *group_of(const ref_run *run, const stele_op *op) {
 
 /* ---- elements of a page ---------------------------------------------------------------- */
 
-static size_t key_index(const stele_group *g, uint32_t head, uint32_t slot, uint32_t element) {
-  size_t panel = g->page_tokens < 16 ? g->page_tokens : 16;
-  size_t panels = g->page_tokens / panel;
-  return ((head * panels + slot / panel) * g->key_head + element) * panel + slot % panel;
+/* The keys or the values of one head in a page, in the order of artifact.h: scales, if the scheme
+ * has any, then numbers in panels of so many slots (1: slot by slot). */
+typedef struct head_image {
+  uint8_t *scales, *numbers;
+  uint32_t scheme, size, page_tokens, panel;
+} head_image;
+
+static bool has_scales(uint32_t scheme) { return scheme == STELE_Q8_0 || scheme == STELE_Q4_0; }
+
+static head_image head_image_of(const stele_group *g, uint8_t *page, uint32_t head, bool value) {
+  head_image h = {.scheme = value ? g->value_scheme : g->key_scheme,
+                  .size = value ? g->value_head : g->key_head,
+                  .page_tokens = g->page_tokens,
+                  .panel = value                 ? 1
+                           : g->page_tokens < 16 ? g->page_tokens
+                                                 : 16};
+  size_t bits = h.scheme == STELE_F32 ? 32 : h.scheme == STELE_Q8_0 ? 8 : 16, scales = 0;
+  if (h.scheme == STELE_Q4_0) bits = 4;
+  if (has_scales(h.scheme)) scales = (size_t)h.size / REF_BLOCK * h.page_tokens * 2;
+  size_t bytes = scales + (size_t)h.page_tokens * h.size * bits / 8;
+  h.scales = page + (value ? g->value_offset : 0) + head * bytes;
+  h.numbers = h.scales + scales;
+  return h;
 }
 
-static size_t value_index(const stele_group *g, uint32_t head, uint32_t slot, uint32_t element) {
-  return ((size_t)head * g->page_tokens + slot) * g->value_head + element;
+/* Where an element is; of q4_0, where the byte of its pair is. */
+static size_t index_of(const head_image *h, uint32_t slot, uint32_t element) {
+  size_t elements = h->size;
+  if (h->scheme == STELE_Q4_0) {
+    element = element / REF_BLOCK * (REF_BLOCK / 2) + element % (REF_BLOCK / 2);
+    elements /= 2;
+  }
+  return (slot / h->panel * elements + element) * h->panel + slot % h->panel;
 }
 
-static float load(uint32_t scheme, const uint8_t *base, size_t index) {
-  if (scheme == STELE_F32) return ((const float *)(const void *)base)[index];
-  uint16_t half = ((const uint16_t *)(const void *)base)[index];
-  return scheme == STELE_F16 ? base_f16_to_f32(half) : base_bf16_to_f32(half);
+static size_t scale_index(const head_image *h, uint32_t slot, uint32_t element) {
+  return (size_t)(element / REF_BLOCK) * h->page_tokens + slot;
 }
 
-static void store(uint32_t scheme, uint8_t *base, size_t index, float value) {
-  if (scheme == STELE_F32)
-    ((float *)(void *)base)[index] = value;
-  else
-    ((uint16_t *)(void *)base)[index] =
-        scheme == STELE_F16 ? base_f32_to_f16(value) : base_f32_to_bf16(value);
+static float load_half(const uint8_t *base, size_t index) {
+  return base_f16_to_f32(((const uint16_t *)(const void *)base)[index]);
+}
+
+static float load(const head_image *h, uint32_t slot, uint32_t element) {
+  size_t i = index_of(h, slot, element), scale = scale_index(h, slot, element);
+  switch (h->scheme) {
+    case STELE_F32:
+      return ((const float *)(const void *)h->numbers)[i];
+    case STELE_BF16:
+      return base_bf16_to_f32(((const uint16_t *)(const void *)h->numbers)[i]);
+    case STELE_Q8_0:
+      return load_half(h->scales, scale) * (float)(int8_t)h->numbers[i];
+    case STELE_Q4_0: {
+      int pair = h->numbers[i], n = element % REF_BLOCK < REF_BLOCK / 2 ? pair & 15 : pair >> 4;
+      return load_half(h->scales, scale) * (float)(n - 8);
+    }
+    default:
+      return load_half(h->numbers, i);
+  }
+}
+
+static float round_scale(float d, uint16_t *out) {
+  *out = base_f32_to_f16(fmaxf(-65504, fminf(65504, d)));
+  return base_f16_to_f32(*out);
+}
+static int quotient(float x, float d, float low, float high) {
+  float q = x / (d == 0 ? INFINITY : d);
+  return (int)nearbyintf(q > low ? (q < high ? q : high) : low);
+}
+
+/* One block of a slot, elements [first, first + 32). */
+static void store_block(const head_image *h, uint32_t slot, uint32_t first, const float *x) {
+  float high = x[0], low = x[0];
+  for (uint32_t i = 1; i < REF_BLOCK; i++) {
+    if (x[i] > high) high = x[i];
+    if (x[i] < low) low = x[i];
+  }
+  uint16_t *scale = (uint16_t *)(void *)h->scales + scale_index(h, slot, first);
+  if (h->scheme == STELE_Q8_0) {
+    float d = round_scale((high < -low ? -low : high) / 127, scale);
+    for (uint32_t i = 0; i < REF_BLOCK; i++)
+      h->numbers[index_of(h, slot, first + i)] = (uint8_t)quotient(x[i], d, -127, 127);
+    return;
+  }
+  float d = round_scale((high < -low ? low : high) / -8, scale);
+  for (uint32_t i = 0; i < REF_BLOCK / 2; i++)
+    h->numbers[index_of(h, slot, first + i)] =
+        (uint8_t)((quotient(x[i], d, -8, 7) + 8) | (quotient(x[i + REF_BLOCK / 2], d, -8, 7) + 8)
+                                                       << 4);
+}
+
+static void store(const head_image *h, uint32_t slot, const float *x) {
+  for (uint32_t e = 0; e < h->size; e++) {
+    if (has_scales(h->scheme)) {
+      if (e % REF_BLOCK == 0) store_block(h, slot, e, x + e);
+      continue;
+    }
+    size_t i = index_of(h, slot, e);
+    if (h->scheme == STELE_F32)
+      ((float *)(void *)h->numbers)[i] = x[e];
+    else
+      ((uint16_t *)(void *)h->numbers)[i] =
+          h->scheme == STELE_F16 ? base_f32_to_f16(x[e]) : base_f32_to_bf16(x[e]);
+  }
 }
 
 float ref_key(const stele_group *g, const uint8_t *page, uint32_t head, uint32_t slot,
               uint32_t element) {
-  return load(g->key_scheme, page, key_index(g, head, slot, element));
+  head_image h = head_image_of(g, (uint8_t *)(uintptr_t)page, head, false);
+  return load(&h, slot, element);
 }
 
 float ref_value(const stele_group *g, const uint8_t *page, uint32_t head, uint32_t slot,
                 uint32_t element) {
   if (g->value_in_key) return ref_key(g, page, head, slot, element);
-  return load(g->value_scheme, page + g->value_offset, value_index(g, head, slot, element));
+  head_image h = head_image_of(g, (uint8_t *)(uintptr_t)page, head, true);
+  return load(&h, slot, element);
 }
 
-static void put_key(const stele_group *g, uint8_t *page, uint32_t head, uint32_t slot,
-                    const float *key) {
-  for (uint32_t e = 0; e < g->key_head; e++)
-    store(g->key_scheme, page, key_index(g, head, slot, e), key[e]);
+void ref_put_key(const stele_group *g, uint8_t *page, uint32_t head, uint32_t slot,
+                 const float *key) {
+  head_image h = head_image_of(g, page, head, false);
+  store(&h, slot, key);
 }
 
-static void put_value(const stele_group *g, uint8_t *page, uint32_t head, uint32_t slot,
-                      const float *value) {
-  for (uint32_t e = 0; e < g->value_head; e++)
-    store(g->value_scheme, page + g->value_offset, value_index(g, head, slot, e), value[e]);
+void ref_put_value(const stele_group *g, uint8_t *page, uint32_t head, uint32_t slot,
+                   const float *value) {
+  head_image h = head_image_of(g, page, head, true);
+  store(&h, slot, value);
 }
 
-static void get_key(const stele_group *g, const uint8_t *page, uint32_t head, uint32_t slot,
-                    float *key) {
-  for (uint32_t e = 0; e < g->key_head; e++) key[e] = ref_key(g, page, head, slot, e);
-}
-
-static void get_value(const stele_group *g, const uint8_t *page, uint32_t head, uint32_t slot,
-                      float *value) {
-  for (uint32_t e = 0; e < g->value_head; e++) value[e] = ref_value(g, page, head, slot, e);
+/* Copies a slot of a head as it is: quantising again could round otherwise. */
+static void copy_slot(const stele_group *g, const uint8_t *from, uint8_t *to, uint32_t head,
+                      uint32_t slot, bool value) {
+  head_image a = head_image_of(g, (uint8_t *)(uintptr_t)from, head, value);
+  head_image b = head_image_of(g, to, head, value);
+  size_t unit = a.scheme == STELE_F32 ? 4 : has_scales(a.scheme) ? 1 : 2;
+  for (uint32_t e = 0; e < a.size; e++) {
+    size_t i = index_of(&a, slot, e), scale = scale_index(&a, slot, e);
+    memcpy(b.numbers + i * unit, a.numbers + i * unit, unit);
+    if (has_scales(a.scheme)) memcpy(b.scales + scale * 2, a.scales + scale * 2, 2);
+  }
 }
 
 /* ---- pages ----------------------------------------------------------------------------- */
@@ -121,16 +207,8 @@ static void fill_first_image(const ref_run *run, const stele_op *op, uint32_t he
     if (!slots || !run->args->valid[lane]) continue;
     const uint8_t *from =
         pool_page(run, op, table_entry(run, op, run->args->read_pages, lane, page));
-    float numbers[REF_MAX_HEAD];
-    for (uint32_t slot = 0; slot < slots; slot++) {
-      if (values) {
-        get_value(g, from, head, slot, numbers);
-        put_value(g, stage_image(run, op, lane, 0), head, slot, numbers);
-      } else {
-        get_key(g, from, head, slot, numbers);
-        put_key(g, stage_image(run, op, lane, 0), head, slot, numbers);
-      }
-    }
+    for (uint32_t slot = 0; slot < slots; slot++)
+      copy_slot(g, from, stage_image(run, op, lane, 0), head, slot, values);
   }
 }
 
@@ -141,9 +219,9 @@ static void put_token(const ref_run *run, const stele_op *op, ref_token token, u
   uint8_t *page = page_to_write(run, op, token.lane, slot / g->page_tokens);
   if (!page) return;
   if (value)
-    put_value(g, page, head, slot % g->page_tokens, numbers);
+    ref_put_value(g, page, head, slot % g->page_tokens, numbers);
   else
-    put_key(g, page, head, slot % g->page_tokens, numbers);
+    ref_put_key(g, page, head, slot % g->page_tokens, numbers);
 }
 
 /* ---- ops ------------------------------------------------------------------------------- */
@@ -239,12 +317,8 @@ void ref_cache_store(const ref_run *run, const stele_op *op) {
       const uint8_t *from =
           stage_image(run, op, token.lane, page - first_new_page(run, op, token.lane));
       uint8_t *to = pool_page(run, op, entry);
-      float numbers[REF_MAX_HEAD];
-      get_key(g, from, head, place, numbers);
-      put_key(g, to, head, place, numbers);
-      if (g->value_in_key) continue;
-      get_value(g, from, head, place, numbers);
-      put_value(g, to, head, place, numbers);
+      copy_slot(g, from, to, head, place, false);
+      if (!g->value_in_key) copy_slot(g, from, to, head, place, true);
     }
   }
 }

@@ -108,6 +108,11 @@ float ref_key(const stele_group *group, const uint8_t *page, uint32_t head, uint
               uint32_t element);
 float ref_value(const stele_group *group, const uint8_t *page, uint32_t head, uint32_t slot,
                 uint32_t element);
+/* Stores a slot of one head in the group's scheme. */
+void ref_put_key(const stele_group *group, uint8_t *page, uint32_t head, uint32_t slot,
+                 const float *key);
+void ref_put_value(const stele_group *group, uint8_t *page, uint32_t head, uint32_t slot,
+                   const float *value);
 
 /* attention.c */
 void ref_attention(const ref_run *run, const stele_op *op);

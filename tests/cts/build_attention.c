@@ -79,8 +79,9 @@ int32_t cts_attention_parts(cts_program *p, const cts_shape *s) {
   add_update(p, &images);
   const stele_group *g = &p->groups[0];
   stele_op *op = add_attention(p, s, STELE_OP_ATTENTION_PARTIAL, &images);
-  op->tiles = op->tokens * g->kv_heads * g->table_entries;
-  op->out = cts_buffer(p, op->tokens, s->heads * g->table_entries * (2 + g->value_head), STELE_F32);
+  uint32_t parts = stele_program_part_count(g);
+  op->tiles = op->tokens * g->kv_heads * parts;
+  op->out = cts_buffer(p, op->tokens, s->heads * parts * (2 + g->value_head), STELE_F32);
   int32_t partial = op->out;
   add_store(p, images);
   return partial;

@@ -9,6 +9,7 @@
 
 #include "artifact/artifact.h"
 #include "cts.h"
+#include "ref/interpret.h"
 
 /* ---- inputs ---------------------------------------------------------------------------- */
 
@@ -112,31 +113,17 @@ static void fill_tables(const cts_program *p, uint32_t lane, int32_t *read, int3
   }
 }
 
-static void put_number(uint32_t scheme, uint8_t *base, uint64_t index, float value) {
-  if (scheme == STELE_F32) {
-    memcpy(base + index * 4, &value, 4);
-    return;
-  }
-  uint16_t half = scheme == STELE_F16 ? base_f32_to_f16(value) : base_f32_to_bf16(value);
-  memcpy(base + index * 2, &half, 2);
-}
-
 /* Random keys and values in the slots that were filled before. */
 static void fill_slot(const cts_program *p, uint32_t lane, uint32_t slot, uint8_t *page) {
   const stele_group *g = &p->groups[0];
-  uint32_t panel = g->page_tokens < 16 ? g->page_tokens : 16, place = slot % g->page_tokens;
+  uint32_t place = slot % g->page_tokens;
   uint64_t seed = p->seed + 500 + lane, at = (uint64_t)slot * 65536;
+  float numbers[REF_MAX_HEAD];
   for (uint32_t h = 0; h < g->kv_heads; h++) {
-    for (uint32_t e = 0; e < g->key_head; e++) {
-      uint64_t index =
-          ((uint64_t)(h * (g->page_tokens / panel) + place / panel) * g->key_head + e) * panel +
-          place % panel;
-      put_number(g->key_scheme, page, index, cts_random_float(seed, at++));
-    }
-    for (uint32_t e = 0; e < g->value_head; e++)
-      put_number(g->value_scheme, page + g->value_offset,
-                 ((uint64_t)h * g->page_tokens + place) * g->value_head + e,
-                 cts_random_float(seed, at++));
+    for (uint32_t e = 0; e < g->key_head; e++) numbers[e] = cts_random_float(seed, at++);
+    ref_put_key(g, page, h, place, numbers);
+    for (uint32_t e = 0; e < g->value_head; e++) numbers[e] = cts_random_float(seed, at++);
+    ref_put_value(g, page, h, place, numbers);
   }
 }
 

@@ -1,6 +1,7 @@
 /* Builds programs by hand: buffers, weights with random contents, ops, and the block of memory
  * that program.h describes. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cts.h"
@@ -151,15 +152,17 @@ uint32_t cts_rope(cts_program *p, uint32_t rotary, bool dynamic) {
 
 /* ---- groups and ops -------------------------------------------------------------------- */
 
-static uint32_t number_bytes(uint32_t scheme) { return scheme == STELE_F32 ? 4 : 2; }
+/* Keys or values of a page, in bytes. */
+static uint64_t page_part(const cts_program *p, uint32_t head) {
+  size_t bytes;
+  if (!weights_row_bytes(p->cache_scheme, (uint64_t)p->shape->page_tokens * head, &bytes)) abort();
+  return (uint64_t)bytes * p->shape->kv_heads;
+}
 
 void cts_group(cts_program *p) {
   const cts_shape *s = p->shape;
   uint32_t value_head = s->value_head ? s->value_head : s->key_head;
-  uint64_t keys =
-      (uint64_t)s->kv_heads * s->page_tokens * s->key_head * number_bytes(p->cache_scheme);
-  uint64_t values =
-      (uint64_t)s->kv_heads * s->page_tokens * value_head * number_bytes(p->cache_scheme);
+  uint64_t keys = page_part(p, s->key_head), values = page_part(p, value_head);
   p->groups[0] = (stele_group){.kind = s->chunk    ? STELE_GROUP_CHUNK
                                        : s->window ? STELE_GROUP_WINDOW
                                                    : STELE_GROUP_FULL,

@@ -8,7 +8,7 @@ module {
   "decode.weight"() {name = "scheme", scheme = "q9_9", rows = 1 : i64, columns = 1 : i64} : () -> ()
   "decode.weight"() {name = "rows", scheme = "f32", rows = 0 : i64, columns = 99999999999 : i64} : () -> ()
   "decode.weight"() {name = "rope", scheme = "f32", rows = 8 : i64, columns = 8 : i64} : () -> ()
-  "decode.group"() {index = 1 : i64, kind = "round", kv_heads = 0 : i64, key_head = 8 : i64, value_head = 8 : i64, key_scheme = "q8_0", value_scheme = "int3", capacity = 9 : i64, window = 0 : i64, page_tokens = 3 : i64} : () -> ()
+  "decode.group"() {index = 1 : i64, kind = "round", kv_heads = 0 : i64, key_head = 8 : i64, value_head = 8 : i64, key_scheme = "q8_0", value_scheme = "q4_1", capacity = 9 : i64, window = 0 : i64, page_tokens = 3 : i64} : () -> ()
   "decode.group"() {index = 1 : i64, kind = "full", kv_heads = 1 : i64, key_head = 8 : i64, value_head = 8 : i64, key_scheme = "f32", value_scheme = "f32", capacity = 8 : i64, window = 4 : i64, page_tokens = 16 : i64} : () -> ()
   "decode.group"() {index = 2 : i64, kind = "window", kv_heads = 1 : i64, key_head = 8 : i64, value_head = 8 : i64, key_scheme = "f32", value_scheme = "f32", capacity = 8 : i64, window = 4 : i64, page_tokens = 8 : i64} : () -> ()
   "decode.rope_table"() {index = 0 : i64, rule = "fixed", rotary = 8 : i64, base = 1.0e4 : f64} : () -> ()

@@ -45,7 +45,7 @@ static const option_row rows[] = {
     {0, "target", "NAME", TEXT, FIELD(opt.compile.target), 0, "whose layouts and tiles [cpu]"},
     {0, "cpu", "NAME", TEXT, FIELD(opt.compile.cpu), 0, "the processor [native]"},
     {0, "cache-dtype", "NAME", TEXT, FIELD(opt.compile.cache_dtype), 0,
-     "f32, f16 or bf16 [f16; f32 for models in f32 and with --precise]"},
+     "f32, f16, bf16, q8_0 or q4_0 [f16; f32 for models in f32 and with --precise]"},
     {0, "precise", NULL, FLAG, FIELD(opt.compile.precise), 0,
      "activations, cache and sums in float32"},
     {'h', "help", NULL, FLAG, 0, 0, "show this help"},

@@ -45,8 +45,9 @@ static const cli_option options[] = {
     {CLI_TEXT, 0, "target", "NAME", FIELD(target), 0, 0, "cpu|ref|null",
      "what runs the model: cpu, ref (a plain interpreter) or null [cpu]"},
     {CLI_TEXT, 0, "cpu", "NAME", FIELD(cpu), 0, 0, cpu_names, cpu_help},
-    {CLI_TEXT, 0, "cache-dtype", "NAME", FIELD(cache_dtype), 0, 0, "f32|f16|bf16",
-     "how keys and values are stored: f32, f16, bf16 [f16; f32 for models in f32 and with "
+    {CLI_TEXT, 0, "cache-dtype", "NAME", FIELD(cache_dtype), 0, 0, "f32|f16|bf16|q8_0|q4_0",
+     "how keys and values are stored: f32, f16, bf16, q8_0, q4_0 [f16; f32 for models in f32 and "
+     "with "
      "--precise]"},
     {CLI_FILE, 0, "weights-file", "FILE", FIELD(weights_file), 0, 0, NULL,
      "put the weights into a file of their own, beside the artefact"},

@@ -24,7 +24,8 @@ typedef struct stele_compile_options {
   uint32_t threads;         /* that make code and pack weights [the processors at hand] */
   const char *target;       /* ["cpu"] */
   const char *cpu;          /* ["native"] */
-  const char *cache_dtype;  /* f32, f16, bf16 [f16, f32 when precise or the weights are f32] */
+  const char *cache_dtype;  /* f32, f16, bf16, q8_0, q4_0 [f16, f32 when precise or the weights
+                               are f32] */
   const char *weights_file; /* put the weights into this file instead [NULL] */
   bool precise;
   const char *dump_directory;     /* IR after each stage, program, code [NULL] */

@@ -104,7 +104,7 @@ static inline uint64_t stele_q8_row_bytes(uint64_t columns) {
  *   cache_update       f32 k, f32 v   -              kv heads
  *   attention          f32            f32 [T][heads * value_head]
  *                                                    (kv head, block of tile_rows tokens)
- *   attention_partial  f32            partial        (token, kv head, page), page fastest
+ *   attention_partial  f32            partial        (token, kv head, part), part fastest
  *   attention_combine  partial        f32            (token, head)
  *   cache_store        -              -              kv heads
  *   activation, mul, add  f32         f32            tokens
@@ -113,9 +113,16 @@ static inline uint64_t stele_q8_row_bytes(uint64_t columns) {
  *   output             f32            args->out_*    tokens
  *   output_token       I32            args->out_tokens   tokens
  *
- * "partial" is f32 [T][heads][table_entries][2 + value_head]: the page's maximum m, the sum of
- * exp(score - m), and the values weighted by the same; pages that nothing is seen of are not
- * written and not read (a token at slot s sees pages first/page_tokens .. s/page_tokens). */
+ * The pages of a lane are cut into parts, the pieces that workers share: of one page each up to
+ * page 16, from there on eight between one power of two and the next, but in a window (or chunk) of
+ * w pages none of more than w / 16. So there are enough of them to share at any length, and few to
+ * merge. They do not depend on the token: who sees one more page has that page in his last part.
+ *
+ * "partial" is f32 [T][heads][parts][2 + value_head]: over the part's pages the maximum m, the sum
+ * of exp(score - m), and the values weighted by the same; parts that nothing is seen of are not
+ * written and not read (a token at slot s sees pages first/page_tokens .. s/page_tokens).
+ * attention_partial counts the tiles of a worker in pages: of all pages of all tokens and kv heads,
+ * in the order of the tiles, a worker has the usual run, and does the parts that begin in it. */
 typedef struct stele_op {
   uint32_t kind;    /* enum stele_op_kind */
   int32_t layer;    /* -1 outside layers */
@@ -198,6 +205,27 @@ typedef struct stele_program {
   uint64_t workspace_bytes, weights_bytes;
   stele_table steps, ops, buffers, weights, groups, ropes, layer_group, strings;
 } stele_program;
+
+/* log2 of the most pages of a part. */
+static inline uint32_t stele_program_part_limit(const stele_group *g) {
+  uint32_t limit = 0;
+  while (limit < 31 && (!g->window || g->window / g->page_tokens >> limit >= 32)) limit++;
+  return limit;
+}
+static inline uint32_t stele_program_part_of_page(uint32_t limit, uint32_t page) {
+  uint32_t shift = 0;
+  while (shift < limit && page >> shift >= 16) shift++;
+  return 8 * shift + (page >> shift);
+}
+static inline uint32_t stele_program_part_begin(uint32_t limit, uint32_t part) {
+  uint32_t shift = part < 16 ? 0 : part / 8 - 1;
+  if (shift > limit) shift = limit;
+  return (part - 8 * shift) << shift;
+}
+/* Parts of a lane at full capacity. */
+static inline uint32_t stele_program_part_count(const stele_group *g) {
+  return stele_program_part_of_page(stele_program_part_limit(g), g->table_entries - 1) + 1;
+}
 
 #define STELE_PROGRAM_ACCESSOR(name, type)                                             \
   static inline const type *stele_program_##name(const stele_program *p, uint64_t i) { \

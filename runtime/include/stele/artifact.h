@@ -157,7 +157,16 @@ enum stele_group_kind {
  * A page holds page_tokens consecutive slots of one layer: keys after rope, then values.
  *   keys   [kv_heads][page_tokens / P][key_head][P]   with P = min(16, page_tokens)
  *   values [kv_heads][page_tokens][value_head]
- * in the group's schemes; values begin at value_offset. */
+ * in the group's schemes; values begin at value_offset. In q8_0 and q4_0, 32 numbers of a slot's
+ * head have a scale in common, and head sizes are multiples of 32. Then each head has, one behind
+ * the other,
+ *   scales  f16 [size / 32][page_tokens]
+ *   numbers as above, int8 in q8_0; in q4_0 bytes, of which there are half as many to a head:
+ *           byte i of a block has element i in its low four bits, element i + 16 in the high ones
+ * q8_0: x = d q,       d = max|x| / 127,             q = x / d, at most 127 off zero
+ * q4_0: x = d (n - 8), d = (x furthest from 0) / -8, n = x / d + 8, from 0 to 15
+ * d is rounded to f16 (at most 65504 off zero) before it divides; of two x equally far from zero
+ * the positive one counts; q and n are rounded to the nearest, ties to even; d = 0 gives zeros. */
 typedef struct stele_group {
   uint32_t kind; /* enum stele_group_kind */
   uint32_t layers;

@@ -1,23 +1,43 @@
-/* Pages of the cache: where they are, how numbers go in and out. A page is
- *   keys [kv_heads][page_tokens / P][key_head][P], P = min(16, page_tokens), then
- *   values [kv_heads][page_tokens][value_head] at value_offset. */
+/* Pages of the cache: where they are, how numbers go in and out. A page holds, for each kv head,
+ *   keys    scales [key_head / 32][page_tokens] f16, numbers [page_tokens / P][key_head][P]
+ *   values  scales [value_head / 32][page_tokens] f16, numbers [page_tokens][value_head]
+ * with P = min(16, page_tokens); keys of all heads first, values from value_offset on. Scales are
+ * there in block schemes alone. Numbers of q4_0 go in pairs: a byte holds element e of a block in
+ * its low half and element e + 16 in its high one, so there key_head and value_head count bytes,
+ * half as many. */
 #ifndef CPU_CACHE_H
 #define CPU_CACHE_H
 
 #include "call.h"
 
-INLINE uint32_t scheme_bytes(uint32_t scheme) { return scheme == STELE_F32 ? 4 : 2; }
+INLINE bool has_scales(uint32_t scheme) { return scheme == STELE_Q8_0 || scheme == STELE_Q4_0; }
+INLINE uint32_t scheme_bits(uint32_t scheme) {
+  return scheme == STELE_F32 ? 32 : scheme == STELE_Q8_0 ? 8 : scheme == STELE_Q4_0 ? 4 : 16;
+}
+/* Of count numbers, without scales. */
+INLINE uint32_t numbers_bytes(uint32_t scheme, uint32_t count) {
+  return count * scheme_bits(scheme) / 8;
+}
+/* Of one place in a row of numbers. */
+INLINE uint32_t unit_bytes(uint32_t scheme) {
+  return scheme == STELE_Q4_0 ? 1 : scheme_bits(scheme) / 8;
+}
 /* Slots that are interleaved in the keys. */
 INLINE uint32_t key_lanes(const cpu_shape *s) {
   return s->page_tokens < LANES ? s->page_tokens : LANES;
 }
+/* Of the scales of one head of so many elements in a page. */
+INLINE uint32_t scales_bytes(const cpu_shape *s, uint32_t scheme, uint32_t size) {
+  return has_scales(scheme) ? size / CPU_BLOCK * s->page_tokens * 2 : 0;
+}
 INLINE size_t key_bytes(const cpu_shape *s) { /* of one head in a page */
-  return (size_t)s->page_tokens * s->key_head * scheme_bytes(s->key_scheme);
+  return scales_bytes(s, s->key_scheme, s->key_head) +
+         (size_t)s->page_tokens * numbers_bytes(s->key_scheme, s->key_head);
 }
 INLINE size_t value_bytes(const cpu_shape *s) {
-  return (size_t)s->page_tokens * s->value_head * scheme_bytes(s->value_scheme);
+  return scales_bytes(s, s->value_scheme, s->value_head) +
+         (size_t)s->page_tokens * numbers_bytes(s->value_scheme, s->value_head);
 }
-/* A head's keys in a page: [page_tokens / P][key_head][P]. */
 INLINE uint8_t *keys_of(const cpu_shape *s, uint8_t *page, uint32_t head) {
   return page + head * key_bytes(s);
 }
@@ -51,14 +71,8 @@ INLINE uint8_t *readable_page(const call *c, uint32_t lane, uint32_t page) {
   return pool_page(c, table_entry(c, c->args->read_pages, lane, page));
 }
 
-/* ---- numbers ------------------------------------------------------------------------------- */
+/* ---- numbers going in ---------------------------------------------------------------------- */
 
-/* count <= 16 numbers of a cache scheme; no byte beyond them is read. */
-INLINE vf load_cached(uint32_t scheme, const uint8_t *p, uint32_t count) {
-  if (scheme == STELE_F32) return count == LANES ? load_f(p) : load_f_part(p, count);
-  vh h = count == LANES ? load_h(p) : load_h_part(p, count);
-  return scheme == STELE_F16 ? from_f16(h) : from_bf16(h);
-}
 INLINE vh round_half(uint32_t scheme, vf v) { return scheme == STELE_F16 ? to_f16(v) : to_bf16(v); }
 
 /* x[count] into p[count * stride], count <= 16; stride in numbers. */
@@ -72,9 +86,50 @@ INLINE void store_cached(uint32_t scheme, uint8_t *p, uint32_t stride, const flo
     else
       ((uint16_t *)(void *)p)[i * stride] = h[i];
 }
-INLINE void store_numbers(uint32_t scheme, uint8_t *p, uint32_t stride, const float *x,
-                          uint32_t count) {
-  const uint32_t step = stride * scheme_bytes(scheme);
+
+/* A scale in half precision, and what it is then; an infinite one would make zeros NaN. */
+INLINE float round_scale(float d, uint8_t *to) {
+  d = d > 65504.0f ? 65504.0f : d < -65504.0f ? -65504.0f : d;
+  vh h = to_f16(splat(d));
+  __builtin_memcpy(to, &h, 2);
+  return from_f16(h)[0];
+}
+/* x / d to the nearest even number from low to high; 0 where d is 0. */
+INLINE vi quotient(vf x, float d, float low, float high) {
+  vf q = max_f(x / (d == 0 ? __builtin_inff() : d), splat(low));
+  return round_i(select_f(q < high, q, splat(high)));
+}
+
+/* 32 numbers, those of one slot in a block, into p[i * stride]; the formulas are artifact.h's. */
+INLINE void store_block(uint32_t scheme, uint8_t *p, uint32_t stride, uint8_t *scale, vf x0,
+                        vf x1) {
+  float high = largest_f(max_f(x0, x1)), low = largest_f(max_f(-x0, -x1));
+  if (scheme == STELE_Q8_0) {
+    float d = round_scale((high < low ? low : high) / 127.0f, scale);
+    vi q0 = quotient(x0, d, -127, 127), q1 = quotient(x1, d, -127, 127);
+    for (uint32_t i = 0; i < LANES; i++) {
+      p[i * stride] = (uint8_t)q0[i];
+      p[(i + LANES) * stride] = (uint8_t)q1[i];
+    }
+    return;
+  }
+  float d = round_scale((high < low ? -low : high) / -8.0f, scale);
+  vi q = (quotient(x0, d, -8, 7) + 8) | (quotient(x1, d, -8, 7) + 8) << 4;
+  for (uint32_t i = 0; i < LANES; i++) p[i * stride] = (uint8_t)q[i];
+}
+
+/* One slot's x[count]: numbers into p with so many places from one to the next; scales, where the
+ * scheme has them, into scale with so many bytes from one block to the next. */
+INLINE void store_numbers(uint32_t scheme, uint8_t *p, uint32_t stride, uint8_t *scale,
+                          uint32_t scale_stride, const float *x, uint32_t count) {
+  if (has_scales(scheme)) {
+    for (uint32_t b = 0; b < count / CPU_BLOCK; b++)
+      store_block(scheme, p + (size_t)numbers_bytes(scheme, b * CPU_BLOCK) * stride, stride,
+                  scale + (size_t)b * scale_stride, load_f(x + b * CPU_BLOCK),
+                  load_f(x + b * CPU_BLOCK + LANES));
+    return;
+  }
+  const uint32_t step = stride * unit_bytes(scheme);
   for (uint32_t i = 0; i + LANES <= count; i += LANES)
     store_cached(scheme, p + (size_t)i * step, stride, x + i, LANES);
   const uint32_t tail = count % LANES, at = count - tail;
@@ -93,16 +148,21 @@ INLINE uint8_t *writable_page(const call *c, uint32_t lane, uint32_t slot) {
 
 INLINE void put_key(const call *c, uint8_t *page, uint32_t head, uint32_t place, const float *k) {
   const cpu_shape *s = c->s;
-  const uint32_t lanes = key_lanes(s), bytes = scheme_bytes(s->key_scheme);
-  uint8_t *at = keys_of(s, page, head) + (size_t)(place / lanes) * s->key_head * lanes * bytes +
-                place % lanes * bytes;
-  store_numbers(s->key_scheme, at, lanes, k, s->key_head);
+  const uint32_t lanes = key_lanes(s);
+  uint8_t *scales = keys_of(s, page, head);
+  uint8_t *numbers = scales + scales_bytes(s, s->key_scheme, s->key_head);
+  numbers += (size_t)(place / lanes) * numbers_bytes(s->key_scheme, s->key_head) * lanes +
+             place % lanes * unit_bytes(s->key_scheme);
+  store_numbers(s->key_scheme, numbers, lanes, scales + place * 2, s->page_tokens * 2, k,
+                s->key_head);
 }
 INLINE void put_value(const call *c, uint8_t *page, uint32_t head, uint32_t place, const float *v) {
   const cpu_shape *s = c->s;
-  uint8_t *at =
-      values_of(s, page, head) + (size_t)place * s->value_head * scheme_bytes(s->value_scheme);
-  store_numbers(s->value_scheme, at, 1, v, s->value_head);
+  uint8_t *scales = values_of(s, page, head);
+  uint8_t *numbers = scales + scales_bytes(s, s->value_scheme, s->value_head) +
+                     (size_t)place * numbers_bytes(s->value_scheme, s->value_head);
+  store_numbers(s->value_scheme, numbers, 1, scales + place * 2, s->page_tokens * 2, v,
+                s->value_head);
 }
 /* A token's key or value, rounded to the cache's scheme. */
 INLINE void put_token(const call *c, uint32_t row, uint32_t head, bool value, const float *x) {
@@ -132,6 +192,49 @@ INLINE void fill_first_image(const call *c, uint32_t head, bool value) {
     else
       __builtin_memcpy(values_of(s, to, head), values_of(s, from, head), value_bytes(s));
   }
+}
+
+/* ---- from the stage to a page: slots [begin, end) of one head ------------------------------ */
+
+INLINE void copy_scales(const cpu_shape *s, uint8_t *to, const uint8_t *from, uint32_t blocks,
+                        uint32_t begin, uint32_t end) {
+  for (uint32_t b = 0; b < blocks; b++) {
+    size_t at = ((size_t)b * s->page_tokens + begin) * 2;
+    __builtin_memcpy(to + at, from + at, (end - begin) * 2);
+  }
+}
+/* Runs of numbers, one for each row of 16 slots. */
+INLINE void copy_keys(const cpu_shape *s, uint8_t *to, const uint8_t *from, uint32_t begin,
+                      uint32_t end) {
+  const uint32_t lanes = key_lanes(s), bytes = unit_bytes(s->key_scheme);
+  const uint32_t rows = numbers_bytes(s->key_scheme, s->key_head) / bytes;
+  const uint32_t scales = scales_bytes(s, s->key_scheme, s->key_head);
+  if (scales) copy_scales(s, to, from, s->key_head / CPU_BLOCK, begin, end);
+  for (uint32_t panel = begin / lanes; panel * lanes < end; panel++) {
+    uint32_t low = panel * lanes < begin ? begin - panel * lanes : 0;
+    uint32_t high = end - panel * lanes < lanes ? end - panel * lanes : lanes;
+    for (uint32_t row = 0; row < rows; row++) {
+      size_t at = scales + (((size_t)panel * rows + row) * lanes + low) * bytes;
+      for (uint32_t i = 0; i < (high - low) * bytes; i++) to[at + i] = from[at + i];
+    }
+  }
+}
+INLINE void copy_values(const cpu_shape *s, uint8_t *to, const uint8_t *from, uint32_t begin,
+                        uint32_t end) {
+  const size_t row = numbers_bytes(s->value_scheme, s->value_head);
+  const uint32_t scales = scales_bytes(s, s->value_scheme, s->value_head);
+  if (scales) copy_scales(s, to, from, s->value_head / CPU_BLOCK, begin, end);
+  __builtin_memcpy(to + scales + begin * row, from + scales + begin * row, (end - begin) * row);
+}
+INLINE void copy_slots(const cpu_shape *s, uint8_t *to, uint8_t *from, uint32_t head,
+                       uint32_t begin, uint32_t end) {
+  if (end - begin == s->page_tokens) {
+    __builtin_memcpy(keys_of(s, to, head), keys_of(s, from, head), key_bytes(s));
+    __builtin_memcpy(values_of(s, to, head), values_of(s, from, head), value_bytes(s));
+    return;
+  }
+  copy_keys(s, keys_of(s, to, head), keys_of(s, from, head), begin, end);
+  copy_values(s, values_of(s, to, head), values_of(s, from, head), begin, end);
 }
 
 #endif

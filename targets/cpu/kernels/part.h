@@ -1,7 +1,8 @@
-/* Attention's parts. Over the slots of one page a query has a part: the largest score m, the sum
- * l of exp(score - m), and the values o weighted by the same. Parts are merged in the order of
- * pages, and every kernel makes and merges them with the functions here, so a token gets the same
- * bits whether it is decoded alone or among others. */
+/* Attention's parts. Over the slots of a few pages a query has a part: the largest score m, the sum
+ * l of exp(score - m), and the values o weighted by the same. A page's own is merged into that of
+ * the part which program.h gives it to, parts are merged into the whole, both in the order of
+ * pages and in the same steps, so a token gets the same bits whether it is decoded alone or among
+ * others. */
 #ifndef CPU_PART_H
 #define CPU_PART_H
 
@@ -26,19 +27,19 @@ INLINE void copy_floats(float *to, const float *from, uint32_t n) {
   __builtin_memcpy(to, from, n * sizeof(float));
 }
 
-/* Merges a page's part (m, l, v[n]) into what the pages before it gave (total, o[n]). */
-INLINE void merge_part(part *total, float *o, part page, const float *v, uint32_t n) {
-  if (page.m == NOTHING_SEEN) return;
+/* Merges a part (m, l, v[n]) into what the pages before it gave (total, o[n]). */
+INLINE void merge_part(part *total, float *o, part p, const float *v, uint32_t n) {
+  if (p.m == NOTHING_SEEN) return;
   if (total->m == NOTHING_SEEN) {
-    *total = page;
+    *total = p;
     copy_floats(o, v, n);
     return;
   }
-  float m = total->m > page.m ? total->m : page.m;
-  vf e = {total->m - m, page.m - m};
+  float m = total->m > p.m ? total->m : p.m;
+  vf e = {total->m - m, p.m - m};
   e = exp_f(e);
   total->m = m;
-  total->l = fma_1(total->l, e[0], page.l * e[1]);
+  total->l = fma_1(total->l, e[0], p.l * e[1]);
   scale_add(o, v, n, e[0], e[1]);
 }
 
@@ -89,12 +90,20 @@ INLINE uint64_t seen_slots(const call *c, view v, uint32_t page) {
   return bits;
 }
 
-/* ---- parts in memory: f32 [T][heads][table_entries][2 + value_head] ------------------------ */
+/* The end of the part that a page is in, not past `end`. */
+INLINE uint32_t part_end(const cpu_shape *s, uint32_t page, uint32_t end) {
+  uint32_t part = stele_program_part_of_page(s->part_limit, page);
+  uint32_t next = stele_program_part_begin(s->part_limit, part + 1);
+  return next < end ? next : end;
+}
+
+/* ---- parts in memory: f32 [T][heads][parts][2 + value_head] -------------------------------- */
 
 INLINE float *stored_part(const call *c, uint8_t *base, uint32_t row, uint32_t head,
                           uint32_t page) {
   const cpu_shape *s = c->s;
-  size_t index = ((size_t)row * s->heads + head) * s->table_entries + page;
+  size_t index =
+      ((size_t)row * s->heads + head) * s->parts + stele_program_part_of_page(s->part_limit, page);
   return (float *)(void *)base + index * (2 + s->value_head);
 }
 
@@ -103,8 +112,8 @@ INLINE void combine_head(const call *c, uint32_t row, uint32_t head, float *o) {
   const cpu_shape *s = c->s;
   view v = view_of(c, row);
   part total = {NOTHING_SEEN, 0};
-  uint32_t begin = first_page(s, v), count = page_count(s, v);
-  for (uint32_t p = begin; p < begin + count; p++) {
+  uint32_t count = page_count(s, v), end = first_page(s, v) + count;
+  for (uint32_t p = first_page(s, v); p < end; p = part_end(s, p, end)) {
     const float *from = stored_part(c, c->env->workspace + c->place->in[0], row, head, p);
     merge_part(&total, o, (part){from[0], from[1]}, from + 2, s->value_head);
   }

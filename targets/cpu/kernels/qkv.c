@@ -231,25 +231,10 @@ KERNEL(cache_update) {
   }
 }
 
-/* Slots [begin, end) of a head's keys: runs of numbers, one per element and 16 slots. */
-INLINE void copy_keys(const cpu_shape *s, uint8_t *to, const uint8_t *from, uint32_t begin,
-                      uint32_t end) {
-  const uint32_t lanes = key_lanes(s), bytes = scheme_bytes(s->key_scheme);
-  for (uint32_t panel = begin / lanes; panel * lanes < end; panel++) {
-    uint32_t low = panel * lanes < begin ? begin - panel * lanes : 0;
-    uint32_t high = end - panel * lanes < lanes ? end - panel * lanes : lanes;
-    for (uint32_t e = 0; e < s->key_head; e++) {
-      size_t at = (((size_t)panel * s->key_head + e) * lanes + low) * bytes;
-      for (uint32_t i = 0; i < (high - low) * bytes; i++) to[at + i] = from[at + i];
-    }
-  }
-}
-
 /* The valid slots of the stage go to the pages that store_pages names. */
 KERNEL(cache_store) {
   const call *c = CALL;
   const cpu_shape *s = c->s;
-  const size_t row = (size_t)s->value_head * scheme_bytes(s->value_scheme);
   span heads = share(c, s->kv_heads);
   for (uint32_t lane = 0; lane < s->lanes; lane++) {
     uint32_t slot = (uint32_t)args->filled[lane], end = slot + (uint32_t)args->valid[lane];
@@ -261,14 +246,8 @@ KERNEL(cache_store) {
       int32_t entry = table_entry(c, args->store_pages, lane, page);
       if (entry < 0) continue;
       uint8_t *from = stage_image(c, lane, image), *to = pool_page(c, entry);
-      for (uint32_t head = heads.begin; head < heads.end; head++) {
-        if (count == s->page_tokens)
-          __builtin_memcpy(keys_of(s, to, head), keys_of(s, from, head), key_bytes(s));
-        else
-          copy_keys(s, keys_of(s, to, head), keys_of(s, from, head), begin, begin + count);
-        __builtin_memcpy(values_of(s, to, head) + begin * row,
-                         values_of(s, from, head) + begin * row, count * row);
-      }
+      for (uint32_t head = heads.begin; head < heads.end; head++)
+        copy_slots(s, to, from, head, begin, begin + count);
     }
   }
 }

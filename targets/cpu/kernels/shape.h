@@ -41,6 +41,7 @@ typedef struct cpu_shape {
   uint32_t group, group_kind, window, heads, kv_heads, key_head, value_head;
   uint32_t key_scheme, value_scheme;
   uint32_t page_tokens, table_entries, page_bytes, value_offset, stage_images, mask_words;
+  uint32_t parts, part_limit; /* see stele_program_part_of_page */
 
   uint32_t head, rotary, rope_offset, pairing, rope_fixed, rope_before;
   uint32_t output_kind, vocab, hidden;
@@ -75,6 +76,16 @@ static inline uint32_t cpu_head_stride(const cpu_shape *s) {
 #define CPU_MAX_TOKENS 16u /* tokens per pass over a panel, at most */
 #define CPU_QUERIES 4u     /* queries per pass over a page, at most */
 
+/* Floats of one query's weighted values, whole vectors. */
+static inline uint32_t cpu_o_stride(const cpu_shape *s) {
+  return cpu_align64(s->value_head * (uint32_t)sizeof(float)) / (uint32_t)sizeof(float);
+}
+
+/* Queries of a tile of attention, at most. */
+static inline uint32_t cpu_tile_queries(const cpu_shape *s) {
+  return cpu_max(s->tile_rows, 1) * (s->heads / s->kv_heads);
+}
+
 /* Bytes of a row of 16-bit activations: int16 q[columns], float d[columns / 32], s[columns / 32],
  * int32 sums[columns / 16]. */
 static inline uint32_t cpu_wide_bytes(uint32_t columns) {
@@ -86,8 +97,7 @@ static inline uint32_t cpu_stack_wide(const cpu_shape *s) {
   if (s->kind == STELE_OP_QKV_CACHE || s->kind == STELE_OP_CACHE_UPDATE)
     floats = (CPU_MAX_TOKENS + 1) * cpu_head_stride(s);
   else if (s->heads && s->kv_heads) /* the attention family */
-    floats = 2 * cpu_max(s->tile_rows, 1) * (s->heads / s->kv_heads) +
-             CPU_QUERIES * cpu_align64(s->value_head);
+    floats = CPU_QUERIES * cpu_o_stride(s) + cpu_tile_queries(s) * (4 + cpu_o_stride(s));
   return cpu_stack_extra(s) + cpu_align64(floats * (uint32_t)sizeof(float));
 }
 static inline uint32_t cpu_stack_bytes(const cpu_shape *s) {

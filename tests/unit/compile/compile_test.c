@@ -79,8 +79,8 @@ static void test_options_refused(void **state) {
   o.max_cache_len = 1u << 31;
   refuse(&o, "--max-cache-len is 2147483648");
   o = with_target("ref");
-  o.cache_dtype = "q4_0";
-  refuse(&o, "--cache-dtype is 'q4_0', expected f32, f16 or bf16");
+  o.cache_dtype = "q4_1";
+  refuse(&o, "--cache-dtype is 'q4_1', expected f32, f16, bf16, q8_0 or q4_0");
   o = with_target("nowhere");
   refuse(&o, "--target is 'nowhere', expected one of:\n  cpu\n  ref\n  null");
   static const char *const unknown[] = {"fuse-norm", "polish", NULL};

@@ -261,7 +261,7 @@ static void test_refusals(void **state) {
   b.weights[4].scheme = STELE_F16;
   refuses(&b, "vector");
   make_program(&b);
-  b.group.key_scheme = STELE_Q8_0;
+  b.group.key_scheme = STELE_Q4_1;
   refuses(&b, "cache group");
   make_program(&b);
   b.group.page_tokens = 48;
