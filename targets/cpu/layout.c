@@ -5,8 +5,8 @@
  *
  *   f32, f16, bf16    [k][16 rows]: one load gives a column of the panel
  *
- *   quantised         block after block, each its numbers, 32 columns after the other, then its
- *                     scales: kernels/numbers.h draws the one, kernels/schemes/NAME.h the other
+ *   quantised         block after block, each its scales, then its numbers, 32 columns after the
+ *                     other: kernels/schemes/NAME.h draws the one, kernels/numbers.h the other
  *
  * kernels/schemes.def has the sizes. A piece of 64 bytes, 4 columns of each row, is what vpdpbusd
  * multiplies by 4 broadcast bytes of the activations. */
@@ -22,10 +22,10 @@ bool cpu_panel_bytes(uint32_t scheme, uint64_t columns, size_t *out_bytes) {
     case STELE_BF16:
       bytes = 2;
       break;
-#define CPU_SCHEME(id, name, columns, bits, offset, part, mins, tail, ...) \
+#define CPU_SCHEME(id, name, columns, bits, offset, part, mins, head, ...) \
   case STELE_##id:                                                         \
     block = (columns);                                                     \
-    bytes = columns * bits / 8 + tail;                                     \
+    bytes = columns * bits / 8 + head;                                     \
     break;
 #include "cpu/kernels/schemes.def"
     default:

@@ -124,40 +124,41 @@ static inline void pack_group(uint32_t bits, const uint8_t numbers[GROUP], uint8
 }
 
 /* `count` units of `unit` bytes, which are at `at` in a file's block. */
-typedef struct tail_move {
+typedef struct scale_move {
   uint8_t unit, count, at;
-} tail_move;
+} scale_move;
 
 typedef struct block_format {
-  uint32_t columns, bits, tail;
-  tail_move moves[4]; /* until a unit of 0 bytes */
+  uint32_t columns, bits, head;
+  scale_move moves[4]; /* until a unit of 0 bytes */
 } block_format;
 
 static const block_format formats[] = {
-#define CPU_SCHEME(id, name, columns, bits, offset, part, mins, tail, ...) \
-  [STELE_##id] = {columns, bits, tail, {__VA_ARGS__}},
+#define CPU_SCHEME(id, name, columns, bits, offset, part, mins, head, ...) \
+  [STELE_##id] = {columns, bits, head, {__VA_ARGS__}},
 #include "cpu/kernels/schemes.def"
 };
 
-/* A row's scales; to: the tail of a panel's block. */
-static inline void pack_tail(const block_format *f, const uint8_t *block, uint32_t row,
+/* A row's scales; to: the head of a panel's block. */
+static inline void pack_head(const block_format *f, const uint8_t *block, uint32_t row,
                              uint8_t *to) {
-  for (const tail_move *m = f->moves; m->unit; m++)
+  for (const scale_move *m = f->moves; m->unit; m++)
     for (uint32_t i = 0; i < m->count; i++, to += m->unit * CPU_PANEL)
       memcpy(to + row * m->unit, block + m->at + i * m->unit, m->unit);
 }
 
 static void pack_blocks(uint32_t scheme, panel_rows from, uint64_t columns, uint8_t *to) {
   const block_format *f = &formats[scheme];
-  const size_t bytes = f->columns * f->bits / 8, block = bytes + f->tail;
+  const size_t bytes = f->columns * f->bits / 8, block = bytes + f->head;
   for (uint64_t b = 0; b < columns / f->columns; b++, to += block * CPU_PANEL)
     for (uint32_t row = 0; row < from.live; row++) {
       const uint8_t *at = from.rows + row * from.stride + b * block;
       uint8_t numbers[WEIGHTS_MAX_BLOCK];
       weights_numbers(scheme, at, numbers);
       for (uint32_t k = 0; k < f->columns; k += GROUP)
-        pack_group(f->bits, numbers + k, to + k / GROUP * f->bits * 64 + row * 4);
-      pack_tail(f, at, row, to + bytes * CPU_PANEL);
+        pack_group(f->bits, numbers + k,
+                   to + f->head * CPU_PANEL + k / GROUP * f->bits * 64 + row * 4);
+      pack_head(f, at, row, to);
     }
 }
 

@@ -21,6 +21,7 @@
 
 #define STREAMS 4
 #define PREFETCH_AHEAD 640 /* bytes, in each stream */
+#define PREFETCH_FAR 1024  /* the same where more is read at a turn */
 
 /* Pieces of a block are unrolled where registers allow: elsewhere so much would be live at once
  * that most of it went through memory. */
@@ -46,22 +47,22 @@ INLINE void prefetch_run(const uint8_t *p, size_t bytes, size_t ahead) {
 /* ---- what the table says ------------------------------------------------------------------- */
 
 typedef struct packing {
-  uint32_t columns, bits, offset, part, mins, tail;
+  uint32_t columns, bits, offset, part, mins, head;
 } packing;
 
 INLINE packing packing_of(uint32_t scheme) {
   switch (scheme) {
-#define CPU_SCHEME(id, name, columns, bits, offset, part, mins, tail, ...) \
+#define CPU_SCHEME(id, name, columns, bits, offset, part, mins, head, ...) \
   case STELE_##id:                                                         \
-    return (packing){columns, bits, offset, part, mins, tail};
+    return (packing){columns, bits, offset, part, mins, head};
 #include "schemes.def"
     default:
       return (packing){1, 8, 0, 1, 0, 0};
   }
 }
 INLINE size_t group_bytes(packing k) { return (size_t)k.bits * 64; }
-INLINE size_t tail_offset(packing k) { return k.columns / GROUP * group_bytes(k); }
-INLINE size_t block_bytes(packing k) { return tail_offset(k) + k.tail * CPU_PANEL; }
+INLINE size_t head_bytes(packing k) { return k.head * CPU_PANEL; }
+INLINE size_t block_bytes(packing k) { return head_bytes(k) + k.columns / GROUP * group_bytes(k); }
 
 INLINE bool is_super(packing k) { return k.columns > GROUP; }
 
@@ -74,10 +75,10 @@ typedef struct scales {
 
 INLINE scales block_scales(uint32_t scheme, const uint8_t *block) {
   const packing k = packing_of(scheme);
-  const uint8_t *tail = block + tail_offset(k), *words = tail + (k.mins ? 64 : 32);
+  const uint8_t *words = block + (k.mins ? 64 : 32);
   scales s;
-  s.d = from_f16(load_h(tail));
-  if (k.mins) s.m = from_f16(load_h(tail + 32));
+  s.d = from_f16(load_h(block));
+  if (k.mins) s.m = from_f16(load_h(block + 32));
   switch (scheme) {
 #define CPU_SCHEME(...)
 #define CPU_SUPER(id, name, ...)     \
@@ -380,32 +381,43 @@ INLINE void add_integers(packing k, record r, const uint8_t *w, uint32_t group,
 
 /* ---- a block ------------------------------------------------------------------------------- */
 
-/* Adds block b of a panel times nt tokens, `stride` apart if that is not 0. */
-INLINE void add_block(uint32_t scheme, rows x, uint32_t b, const uint8_t *w,
-                      const uint8_t *const *x_rows, const int nt, size_t stride, vf *sum) {
+/* A panel's block on its way: what its groups have added up to. */
+typedef struct block_work {
+  const uint8_t *w;
+  scales s;
+  super_sums super;
+} block_work;
+
+INLINE void begin_block(uint32_t scheme, const uint8_t *w, const int nt, block_work *work) {
+  work->w = w;
+  work->s = block_scales(scheme, w);
+  UNROLL
+  for (int t = 0; t < nt; t++) work->super.d[t] = work->super.m[t] = (vf){0};
+}
+
+/* Adds group i. A stream is asked for line by line in the order of memory: anything else, as scales
+ * behind the numbers but read before them, loses the processor's own prefetchers. */
+INLINE void add_group(uint32_t scheme, rows x, uint32_t b, uint32_t i, const uint8_t *const *x_rows,
+                      const int nt, size_t stride, block_work *work, vf *sum) {
   const packing k = packing_of(scheme);
   const record r = {x.columns, x.scheme == CPU_WIDE, stride};
-  const uint32_t groups = k.columns / GROUP, first = b * groups, parts = GROUP / k.part;
-  /* Streams take turns at each block: what is asked for during a large one must be of the next. */
-  const size_t ahead = is_super(k) ? block_bytes(k) : PREFETCH_AHEAD;
-  const scales s = block_scales(scheme, w);
-  super_sums super;
-  UNROLL
-  for (int t = 0; t < nt; t++) super.d[t] = super.m[t] = (vf){0};
-  for (uint32_t i = 0; i < groups; i++) {
-    const uint8_t *at = w + i * group_bytes(k);
-    prefetch_run(at, group_bytes(k), ahead);
-    if (x.scheme == STELE_F32)
-      decoded_group(k, at, first + i, x_rows, nt, &s, i * parts, sum);
-    else
-      add_integers(k, r, at, first + i, x_rows, nt, &s, i * parts, &super, sum);
-  }
-  prefetch_run(w + tail_offset(k), k.tail * CPU_PANEL, ahead);
+  const uint32_t groups = k.columns / GROUP, parts = GROUP / k.part;
+  const size_t ahead = is_super(k) ? PREFETCH_FAR : PREFETCH_AHEAD;
+  const uint8_t *at = work->w + head_bytes(k) + i * group_bytes(k);
+  if (i == 0) prefetch_run(work->w, head_bytes(k), ahead);
+  prefetch_run(at, group_bytes(k), ahead);
+  if (x.scheme == STELE_F32)
+    decoded_group(k, at, b * groups + i, x_rows, nt, &work->s, i * parts, sum);
+  else
+    add_integers(k, r, at, b * groups + i, x_rows, nt, &work->s, i * parts, &work->super, sum);
+}
+
+INLINE void end_block(packing k, rows x, const int nt, const block_work *work, vf *sum) {
   if (!is_super(k) || x.scheme == STELE_F32) return;
   UNROLL
   for (int t = 0; t < nt; t++) {
-    sum[t] = fma_f(super.d[t], s.d, sum[t]);
-    if (k.mins) sum[t] = fma_f(super.m[t], -s.m, sum[t]);
+    sum[t] = fma_f(work->super.d[t], work->s.d, sum[t]);
+    if (k.mins) sum[t] = fma_f(work->super.m[t], -work->s.m, sum[t]);
   }
 }
 

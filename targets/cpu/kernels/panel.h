@@ -72,7 +72,7 @@ INLINE size_t even_stride(const uint8_t *const *x_rows) {
   return even ? stride : 0;
 }
 
-/* y[p * nt + t]; the panels take turns at each block. */
+/* y[p * nt + t]; the panels take turns at every 32 columns. */
 INLINE void block_panels(uint32_t scheme, rows x, const uint8_t *const *w, const int np,
                          const uint8_t *const *x_rows, const int nt, vf *y) {
   vf sum[STREAMS * CPU_MAX_TOKENS];
@@ -80,9 +80,14 @@ INLINE void block_panels(uint32_t scheme, rows x, const uint8_t *const *w, const
   for (int i = 0; i < np * nt; i++) sum[i] = (vf){0};
   const packing k = packing_of(scheme);
   const size_t stride = nt == TILE_TOKENS ? even_stride(x_rows) : 0;
-  for (uint32_t b = 0; b < x.columns / k.columns; b++)
-    for (int p = 0; p < np; p++)
-      add_block(scheme, x, b, w[p] + b * block_bytes(k), x_rows, nt, stride, sum + p * nt);
+  for (uint32_t b = 0; b < x.columns / k.columns; b++) {
+    block_work work[STREAMS];
+    for (int p = 0; p < np; p++) begin_block(scheme, w[p] + b * block_bytes(k), nt, &work[p]);
+    for (uint32_t i = 0; i < k.columns / GROUP; i++)
+      for (int p = 0; p < np; p++)
+        add_group(scheme, x, b, i, x_rows, nt, stride, &work[p], sum + p * nt);
+    for (int p = 0; p < np; p++) end_block(k, x, nt, &work[p], sum + p * nt);
+  }
   UNROLL
   for (int i = 0; i < np * nt; i++) y[i] = sum[i];
 }

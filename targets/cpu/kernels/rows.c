@@ -11,7 +11,7 @@ INLINE void gather_block(uint32_t scheme, const uint8_t *block, uint32_t lane, f
   const scales s = block_scales(scheme, block);
   for (uint32_t column = 0; column < k.columns; column += GROUP) {
     vb pieces[GROUP_PIECES];
-    unpack_group(k.bits, block + column / GROUP * group_bytes(k), pieces);
+    unpack_group(k.bits, block + head_bytes(k) + column / GROUP * group_bytes(k), pieces);
     for (uint32_t g = 0; g < GROUP_PIECES; g++) {
       const uint32_t at = column + g * 4, p = at / k.part;
       const vf scale = part_scale(k, &s, p), min = k.mins ? part_minimum(k, &s, p) : scale;

@@ -26,7 +26,7 @@ static const struct {
   uint32_t scheme, columns, bits;
   struct {
     uint32_t unit, count, at;
-  } tail[3];
+  } head[3];
 } formats[] = {
     {STELE_Q8_0, 32, 8, {{2, 1, 0}}},
     {STELE_Q4_0, 32, 4, {{2, 1, 0}}},
@@ -47,15 +47,15 @@ static void check_block(uint32_t format, const uint8_t *packed, uint32_t lane,
   const uint32_t columns = formats[format].columns, bits = formats[format].bits;
   uint8_t numbers[256];
   weights_numbers(formats[format].scheme, block, numbers);
-  for (uint32_t k = 0; k < columns; k++)
-    assert_int_equal(drawn_number(bits, packed + k / 32 * bits * 64, lane, k % 32), numbers[k]);
-  const uint8_t *tail = packed + columns * bits * 2;
+  const uint8_t *at = packed;
   for (uint32_t m = 0; m < 3; m++)
-    for (uint32_t i = 0; i < formats[format].tail[m].count; i++) {
-      uint32_t unit = formats[format].tail[m].unit;
-      assert_memory_equal(tail + lane * unit, block + formats[format].tail[m].at + i * unit, unit);
-      tail += unit * 16;
+    for (uint32_t i = 0; i < formats[format].head[m].count; i++) {
+      uint32_t unit = formats[format].head[m].unit;
+      assert_memory_equal(at + lane * unit, block + formats[format].head[m].at + i * unit, unit);
+      at += unit * 16;
     }
+  for (uint32_t k = 0; k < columns; k++)
+    assert_int_equal(drawn_number(bits, at + k / 32 * bits * 64, lane, k % 32), numbers[k]);
 }
 
 static void check_number(uint32_t scheme, const uint8_t *packed, uint64_t k, uint32_t lane,

@@ -58,8 +58,8 @@ void tiles_by_vectors(const tiles_case *c, uint8_t *memory, float *y) {
   __builtin_memcpy(y, out, sizeof out);
 }
 
-uint32_t tiles_block(uint32_t scheme, uint32_t *out_tail) {
+uint32_t tiles_block(uint32_t scheme, uint32_t *out_head) {
   const packing k = packing_of(scheme);
-  *out_tail = (uint32_t)tail_offset(k);
+  *out_head = (uint32_t)head_bytes(k);
   return (uint32_t)block_bytes(k);
 }

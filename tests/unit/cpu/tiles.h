@@ -19,7 +19,7 @@ typedef struct tiles_case {
 void tiles_by_tiles(const tiles_case *c, uint8_t *memory, float *y);
 void tiles_by_vectors(const tiles_case *c, uint8_t *memory, float *y);
 
-/* Bytes of a panel's block, and where its scales begin. */
-uint32_t tiles_block(uint32_t scheme, uint32_t *out_tail);
+/* Bytes of a panel's block, and how many of them, in front, are scales. */
+uint32_t tiles_block(uint32_t scheme, uint32_t *out_head);
 
 #endif

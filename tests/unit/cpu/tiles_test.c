@@ -26,10 +26,10 @@ static uint32_t random_bits(void) { /* splitmix64 */
 
 /* Any bytes are numbers; scales are kept finite. */
 static void make_panel(uint32_t scheme, uint8_t *w, size_t bytes) {
-  uint32_t tail, block = tiles_block(scheme, &tail);
+  uint32_t head, block = tiles_block(scheme, &head);
   for (size_t i = 0; i < bytes; i++) {
     w[i] = (uint8_t)random_bits();
-    if (i % block >= tail) w[i] &= 0xbf;
+    if (i % block < head) w[i] &= 0xbf;
   }
 }
 
