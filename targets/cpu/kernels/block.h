@@ -412,8 +412,9 @@ INLINE void add_group(uint32_t scheme, rows x, uint32_t b, uint32_t i, const uin
     add_integers(k, r, at, b * groups + i, x_rows, nt, &work->s, i * parts, &work->super, sum);
 }
 
+/* The last of a block of 256. */
 INLINE void end_block(packing k, rows x, const int nt, const block_work *work, vf *sum) {
-  if (!is_super(k) || x.scheme == STELE_F32) return;
+  if (x.scheme == STELE_F32) return;
   UNROLL
   for (int t = 0; t < nt; t++) {
     sum[t] = fma_f(work->super.d[t], work->s.d, sum[t]);

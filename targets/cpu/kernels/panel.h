@@ -72,22 +72,36 @@ INLINE size_t even_stride(const uint8_t *const *x_rows) {
   return even ? stride : 0;
 }
 
-/* y[p * nt + t]; the panels take turns at every 32 columns. */
+/* Adds block b of np panels; they take turns at every 32 columns. */
+INLINE void add_blocks(uint32_t scheme, rows x, uint32_t b, const uint8_t *const *w, const int np,
+                       const uint8_t *const *x_rows, const int nt, size_t stride, vf *sum) {
+  const packing k = packing_of(scheme);
+  const size_t at = b * block_bytes(k);
+  if (!is_super(k)) { /* a turn is a whole block: nothing of it has to be in memory meanwhile */
+    for (int p = 0; p < np; p++) {
+      block_work work;
+      begin_block(scheme, w[p] + at, nt, &work);
+      add_group(scheme, x, b, 0, x_rows, nt, stride, &work, sum + p * nt);
+    }
+    return;
+  }
+  block_work work[STREAMS];
+  for (int p = 0; p < np; p++) begin_block(scheme, w[p] + at, nt, &work[p]);
+  for (uint32_t i = 0; i < k.columns / GROUP; i++)
+    for (int p = 0; p < np; p++)
+      add_group(scheme, x, b, i, x_rows, nt, stride, &work[p], sum + p * nt);
+  for (int p = 0; p < np; p++) end_block(k, x, nt, &work[p], sum + p * nt);
+}
+
+/* y[p * nt + t] */
 INLINE void block_panels(uint32_t scheme, rows x, const uint8_t *const *w, const int np,
                          const uint8_t *const *x_rows, const int nt, vf *y) {
   vf sum[STREAMS * CPU_MAX_TOKENS];
   UNROLL
   for (int i = 0; i < np * nt; i++) sum[i] = (vf){0};
-  const packing k = packing_of(scheme);
   const size_t stride = nt == TILE_TOKENS ? even_stride(x_rows) : 0;
-  for (uint32_t b = 0; b < x.columns / k.columns; b++) {
-    block_work work[STREAMS];
-    for (int p = 0; p < np; p++) begin_block(scheme, w[p] + b * block_bytes(k), nt, &work[p]);
-    for (uint32_t i = 0; i < k.columns / GROUP; i++)
-      for (int p = 0; p < np; p++)
-        add_group(scheme, x, b, i, x_rows, nt, stride, &work[p], sum + p * nt);
-    for (int p = 0; p < np; p++) end_block(k, x, nt, &work[p], sum + p * nt);
-  }
+  for (uint32_t b = 0; b < x.columns / packing_of(scheme).columns; b++)
+    add_blocks(scheme, x, b, w, np, x_rows, nt, stride, sum);
   UNROLL
   for (int i = 0; i < np * nt; i++) y[i] = sum[i];
 }
