@@ -98,7 +98,7 @@ static void read_address(reader *r, uint8_t modrm, uint32_t x, uint32_t b,
   if (has_base) base = value_of(r, rm | b);
   base += (uint64_t)displacement(r, mode == 1 ? 1 : mode == 2 || !has_base ? 4 : 0);
   if (bare) base += (uint64_t)(uintptr_t)r->at;
-  out->address = (uint8_t *)(uintptr_t)base;
+  out->address = base;
 }
 
 /* False when it is not encoded by three bytes of VEX with the map 0F 38. */
@@ -129,7 +129,7 @@ static bool run_vnni(const emulate_instruction *i, uint8_t *area) {
   read_ymm(area, i->reg, sum);
   read_ymm(area, i->vvvv, a);
   if (i->memory)
-    memcpy(b, i->address + i->index, bytes);
+    memcpy(b, emulate_memory(i->address + i->index), bytes);
   else
     read_ymm(area, i->rm, b);
   memset(sum + bytes, 0, sizeof sum - bytes);

@@ -23,11 +23,14 @@ typedef struct emulate_instruction {
   bool wide, w;   /* 256 bits; the bit VEX.W */
   bool memory;    /* the operand rm is in memory */
   uint8_t reg, vvvv, rm;
-  uint8_t *address; /* of rm in memory, without the index if there is one */
+  uint64_t address; /* of rm in memory, without the index if there is one */
   uint64_t index;   /* what SIB's index register adds to it: a stride for tiles */
   bool sib;         /* there is a SIB byte */
   uint32_t bytes;   /* of the whole instruction */
 } emulate_instruction;
+
+/* An address is a number until it is whole: a base alone may be none. */
+static inline uint8_t *emulate_memory(uint64_t address) { return (uint8_t *)(uintptr_t)address; }
 
 /* sum += products of `bytes` bytes of a and b: opcodes 50 to 53, vpdpbusd[s] and vpdpwssd[s]. */
 bool emulate_vnni(uint8_t opcode, uint32_t bytes, int32_t *sum, const void *a, const void *b);

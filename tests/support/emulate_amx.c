@@ -116,7 +116,8 @@ static void multiply_bf16(tile *c, const tile *a, const tile *b) {
 enum { NONE, P66, PF3, PF2 }; /* prefixes */
 
 static bool run_49(const emulate_instruction *i) {
-  if (i->memory) return i->prefix == NONE && i->reg == 0 && configure(i->address + i->index);
+  if (i->memory)
+    return i->prefix == NONE && i->reg == 0 && configure(emulate_memory(i->address + i->index));
   if (i->rm != 0) return false;
   if (i->prefix == PF2) return zero(&tiles[i->reg]);
   if (i->prefix != NONE || i->reg != 0) return false;
@@ -126,8 +127,9 @@ static bool run_49(const emulate_instruction *i) {
 
 static bool run_4b(const emulate_instruction *i) {
   if (!i->memory || !i->sib) return false;
-  if (i->prefix == PF3) return store(&tiles[i->reg], i->address, i->index);
-  return (i->prefix == PF2 || i->prefix == P66) && load(&tiles[i->reg], i->address, i->index);
+  if (i->prefix == PF3) return store(&tiles[i->reg], emulate_memory(i->address), i->index);
+  return (i->prefix == PF2 || i->prefix == P66) &&
+         load(&tiles[i->reg], emulate_memory(i->address), i->index);
 }
 
 bool emulate_amx(const emulate_instruction *i) {
