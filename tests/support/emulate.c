@@ -106,7 +106,7 @@ static bool take_apart(const uint8_t *code, const greg_t *registers, emulate_ins
   if (code[0] != 0xc4 || (code[1] & 31) != 2) return false;
   uint32_t r = ~code[1] >> 4 & 8, x = ~code[1] >> 3 & 8, b = ~code[1] >> 2 & 8;
   uint8_t modrm = code[4];
-  reader reader = {code + 5, registers};
+  reader rest = {code + 5, registers};
   *out = (emulate_instruction){.opcode = code[3],
                                .prefix = code[2] & 3,
                                .wide = code[2] >> 2 & 1,
@@ -115,8 +115,8 @@ static bool take_apart(const uint8_t *code, const greg_t *registers, emulate_ins
                                .reg = (uint8_t)((modrm >> 3 & 7) | r),
                                .vvvv = ~code[2] >> 3 & 15,
                                .rm = (uint8_t)((modrm & 7) | b)};
-  if (out->memory) read_address(&reader, modrm, x, b, out);
-  out->bytes = (uint32_t)(reader.at - code);
+  if (out->memory) read_address(&rest, modrm, x, b, out);
+  out->bytes = (uint32_t)(rest.at - code);
   return true;
 }
 
