@@ -96,7 +96,7 @@ static inline uint64_t stele_q8_row_bytes(uint64_t columns) {
  *   linear_add         f32, q8 or     f32 (may be    the same
  *                      partial        in[1])
  *   linear_argmax      f32 or q8      I32 [T] and scratch [tiles][T] {float, int32}
- *                                                    the same; see STELE_FLAG_REDUCE
+ *                                                    the same; see below
  *   gate_up            f32 or q8      f32 or q8      runs of tile_rows rows of gate and of up
  *   qkv_cache          f32 or q8      f32 [T][heads * key_head]
  *                                                    heads: q heads, then k heads, then v heads
@@ -139,7 +139,7 @@ typedef struct stele_op {
   int32_t in[2];       /* buffers, -1: none */
   int32_t out;
   int32_t prepared; /* per-worker buffer for the prologue's (or quantisation's) result */
-  int32_t scratch;  /* linear_argmax: the tiles' bests */
+  int32_t scratch;  /* linear_argmax: bests of tiles, or of workers at their first tile */
   int32_t stage;    /* buffer of staged pages, see STELE_FLAG_STAGED */
   int32_t weight[STELE_W_COUNT]; /* indices into the weight table, -1: none */
 
@@ -157,7 +157,6 @@ static inline int stele_op_meets_inside(uint32_t kind) { return kind == STELE_OP
 /* A linear whose values are the step's logits writes straight to args->out_logits. */
 #define STELE_BUFFER_LOGITS (-2)
 
-/* linear_argmax: after a barrier of its own, worker 0 reduces the tiles' bests. */
 /* qkv_cache, cache_update, attention: the step's own keys and values are staged in buffer
  * `stage` instead of going to the pages at once (steps wider than one token). The stage holds
  * whole page images, ceil(width / page_tokens) + 1 of them, image j standing for page

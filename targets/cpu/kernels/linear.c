@@ -86,43 +86,12 @@ BEFORE(linear) { ask_rows_early(CALL); }
 BEFORE(linear_argmax) { ask_rows_early(CALL); }
 BEFORE(gate_up) { ask_rows_early(CALL); }
 
-/* out[T][rows] = x W^T + bias (+ residual[T][rows]) */
-KERNEL(linear) {
-  const call *c = CALL;
-  const cpu_shape *s = c->s;
-  operands o = operands_of(c);
-  rows out = output(c), residual = input_like_output(c, 1);
-  const row_work w = row_work_of(c);
-  const uint32_t limit = counted_rows(c);
-  for (uint32_t begin = 0; next_tokens(c, &o, begin); begin = o.end)
-    for (uint32_t round = 0; round < w.run.rounds; round++)
-      for (uint32_t at = begin; at < o.end; at += (uint32_t)w.nt) {
-        vf y[STREAMS * CPU_MAX_TOKENS];
-        multiply_rows(c, &o, 0, w.run, round, at, w.np, w.nt, y);
-        for (int p = 0; p < w.np; p++) {
-          uint32_t panel = stream_panel(w.run, round, p), row = panel * CPU_PANEL;
-          if (panel >= w.run.end) break;
-          for (int t = 0; t < w.nt; t++) {
-            if (at + (uint32_t)t >= o.end) break;
-            uint32_t token = o.list[at + (uint32_t)t];
-            vf v = y[p * w.nt + t];
-            if (s->kind == STELE_OP_LINEAR_ADD)
-              v = v + load_rows(row_f(residual, token), row, limit);
-            store_rows(row_f(out, token), v, row, limit);
-          }
-        }
-      }
-  release_operands(c);
-}
-
-/* ---- linear_argmax ------------------------------------------------------------------------- */
-
 typedef struct best {
   float value;
   int32_t row;
 } best;
 
-/* The larger of a tile's best and 16 more rows, of which those from `rows` on do not count; the
+/* The larger of a best and 16 more rows, of which those from `rows` on do not count; the
  * lowest row among equals. */
 INLINE void improve(best *b, vf v, uint32_t row, uint32_t rows) {
   if (rows % CPU_PANEL && row + CPU_PANEL > rows) {
@@ -135,6 +104,47 @@ INLINE void improve(best *b, vf v, uint32_t row, uint32_t rows) {
   while (lane < CPU_PANEL - 1 && v[lane] != m) lane++;
   *b = (best){m, (int32_t)(row + lane)};
 }
+
+/* What becomes of 16 rows of a token's product. */
+INLINE void keep_rows(const call *c, uint32_t token, uint32_t row, uint32_t limit, vf v,
+                      best *bests) {
+  if (c->s->kind == STELE_OP_LINEAR_ARGMAX) {
+    improve(&bests[token], v, row, limit);
+    return;
+  }
+  if (c->s->kind == STELE_OP_LINEAR_ADD)
+    v = v + load_rows(row_f(input_like_output(c, 1), token), row, limit);
+  store_rows(row_f(output(c), token), v, row, limit);
+}
+
+/* All of this worker's rows, for all tokens. */
+INLINE void multiply_all(const call *c, operands *o, best *bests) {
+  const row_work w = row_work_of(c);
+  const uint32_t limit = counted_rows(c);
+  for (uint32_t begin = 0; next_tokens(c, o, begin); begin = o->end)
+    for (uint32_t round = 0; round < w.run.rounds; round++)
+      for (uint32_t at = begin; at < o->end; at += (uint32_t)w.nt) {
+        vf y[STREAMS * CPU_MAX_TOKENS];
+        multiply_rows(c, o, 0, w.run, round, at, w.np, w.nt, y);
+        for (int p = 0; p < w.np; p++) {
+          uint32_t panel = stream_panel(w.run, round, p);
+          if (panel >= w.run.end) break;
+          for (int t = 0; t < w.nt && at + (uint32_t)t < o->end; t++)
+            keep_rows(c, o->list[at + (uint32_t)t], panel * CPU_PANEL, limit, y[p * w.nt + t],
+                      bests);
+        }
+      }
+  release_operands(c);
+}
+
+/* out[T][rows] = x W^T + bias (+ residual[T][rows]) */
+KERNEL(linear) {
+  const call *c = CALL;
+  operands o = operands_of(c);
+  multiply_all(c, &o, NULL);
+}
+
+/* ---- linear_argmax ------------------------------------------------------------------------- */
 
 /* A worker has one best per token, at the place of its first tile. */
 INLINE best *bests_of(const call *c, uint32_t first_tile) {
@@ -168,28 +178,11 @@ INLINE void reduce_bests(const call *c, const uint32_t *list, uint32_t count) {
   }
 }
 
-/* out[T] = argmax of x W^T + bias; scratch[tiles][T] has the workers' bests */
+/* out[T] = argmax of x W^T + bias; scratch has the workers' bests */
 KERNEL(linear_argmax) {
   const call *c = CALL;
   operands o = operands_of(c);
-  const row_work w = row_work_of(c);
-  const uint32_t limit = counted_rows(c);
-  best *bests = clear_bests(c, o.list, o.count);
-  for (uint32_t begin = 0; next_tokens(c, &o, begin); begin = o.end)
-    for (uint32_t round = 0; round < w.run.rounds; round++)
-      for (uint32_t at = begin; at < o.end; at += (uint32_t)w.nt) {
-        vf y[STREAMS * CPU_MAX_TOKENS];
-        multiply_rows(c, &o, 0, w.run, round, at, w.np, w.nt, y);
-        for (int p = 0; p < w.np; p++) {
-          uint32_t panel = stream_panel(w.run, round, p), row = panel * CPU_PANEL;
-          if (panel >= w.run.end) break;
-          for (int t = 0; t < w.nt; t++) {
-            if (at + (uint32_t)t >= o.end) break;
-            improve(&bests[o.list[at + (uint32_t)t]], y[p * w.nt + t], row, limit);
-          }
-        }
-      }
-  release_operands(c);
+  multiply_all(c, &o, clear_bests(c, o.list, o.count));
   if (env->barrier) env->barrier(env->barrier_data, worker);
   if (worker == 0) reduce_bests(c, o.list, o.count);
 }

@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+
 #include <pthread.h>
+#include "random.h"
 
 #include "base/base.h"
 #include "emulate.h"
@@ -22,13 +24,6 @@ static void begin(void **state) {
   emulate_install();
 }
 
-static uint64_t random_state = 1;
-static uint32_t random_bits(void) { /* splitmix64 */
-  uint64_t z = random_state += 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return (uint32_t)(z >> 32);
-}
 static void fill(void *bytes, size_t size) {
   for (size_t i = 0; i < size; i++) ((uint8_t *)bytes)[i] = (uint8_t)random_bits();
 }

@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "random.h"
+
 #include "base/base.h"
 #include "drawing.h"
 #include "emulate.h"
@@ -35,14 +37,6 @@ static uint32_t bits_of(float f) {
   uint32_t bits;
   memcpy(&bits, &f, sizeof bits);
   return bits;
-}
-
-static uint64_t random_state = 1;
-static uint32_t random_bits(void) { /* splitmix64 */
-  uint64_t z = random_state += 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return (uint32_t)(z >> 32);
 }
 
 /* ---- functions ------------------------------------------------------------------------- */

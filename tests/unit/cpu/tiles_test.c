@@ -9,20 +9,14 @@
 
 #include <cmocka.h>
 
+#include "random.h"
+
 #include "base/base.h"
 #include "emulate.h"
 #include "stele/artifact.h"
 #include "tiles.h"
 
 enum { COLUMNS = 512 };
-
-static uint64_t random_state = 1;
-static uint32_t random_bits(void) { /* splitmix64 */
-  uint64_t z = random_state += 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return (uint32_t)(z >> 32);
-}
 
 /* Any bytes are numbers; scales are kept finite. */
 static void make_panel(uint32_t scheme, uint8_t *w, size_t bytes) {

@@ -60,6 +60,14 @@ static void copies_what_is_shared(void **state) {
   cache_pool_deinit(&pool, &heap);
 }
 
+/* What a fork of lane 0 into lane 1 is: tables of 3 entries, of which 2 are used. */
+static void fork_lane(cache_group *group, int32_t *table) {
+  for (int e = 0; e < 2; e++) {
+    table[3 + e] = table[e];
+    cache_pool_retain(&group->pool, table[e]);
+  }
+}
+
 /* A lane that appends to a page which it shares gets its own; whole pages stay shared. */
 static void extending_a_shared_lane(void **state) {
   (void)state;
@@ -71,10 +79,7 @@ static void extending_a_shared_lane(void **state) {
   assert_true(group.kind->extend(&group, 0, 0, 6)); /* pages 0 and 1, the second half full */
   assert_int_equal(table[1], 1);
   assert_int_equal(table[2], -1);
-  for (int e = 0; e < 2; e++) { /* what a fork of lane 0 into lane 1 is */
-    table[3 + e] = table[e];
-    cache_pool_retain(&group.pool, table[e]);
-  }
+  fork_lane(&group, table);
   assert_true(group.kind->extend(&group, 1, 6, 1));
   assert_int_equal(table[3], table[0]);
   assert_int_not_equal(table[4], table[1]);
@@ -100,10 +105,7 @@ static void cropping_a_shared_lane(void **state) {
       .geometry = &g, .kind = &cache_kind_full, .read_table = table, .store_table = table};
   assert_ok(cache_pool_init(&group.pool, &g, 6, false, &heap, sink));
   assert_true(group.kind->extend(&group, 0, 0, 8));
-  for (int e = 0; e < 2; e++) {
-    table[3 + e] = table[e];
-    cache_pool_retain(&group.pool, table[e]);
-  }
+  fork_lane(&group, table);
   group.kind->crop(&group, 1, 5); /* the second page is kept for its first token */
   assert_int_equal(table[4], table[1]);
   group.kind->crop(&group, 1, 3);
