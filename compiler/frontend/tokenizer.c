@@ -122,8 +122,10 @@ static stele_status blob_of_gguf(const fe_model *model, base_arena *arena, stele
   BASE_TRY(read_merges(model, arena, sink, &source));
   BASE_TRY(read_id(model, "tokenizer.ggml.bos_token_id", sink, &source.bos_id));
   BASE_TRY(read_id(model, "tokenizer.ggml.eos_token_id", sink, &source.eos_id));
+  BASE_TRY(read_id(model, "tokenizer.ggml.unknown_token_id", sink, &source.unknown_id));
   BASE_TRY(read_flag(model, "tokenizer.ggml.add_bos_token", sink, &source.add_bos));
   BASE_TRY(read_flag(model, "tokenizer.ggml.add_eos_token", sink, &source.add_eos));
+  BASE_TRY(read_flag(model, "tokenizer.ggml.add_space_prefix", sink, &source.add_space_prefix));
   return text_blob_from_gguf(&source, sink, out);
 }
 

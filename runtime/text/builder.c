@@ -24,21 +24,15 @@ typedef struct builder_added {
   uint32_t id, flags;
 } builder_added;
 
-/* The text by which an added token is found, and its place in ADDED. */
-typedef struct trie_entry {
-  const uint8_t *text;
-  size_t bytes;
-  uint32_t added;
-} trie_entry;
-
 void text_builder_init(text_builder *b, const char *source, stele_sink *sink) {
   *b = (text_builder){.source = source, .sink = sink, .unknown = -1};
 }
 
 void text_builder_deinit(text_builder *b) {
-  base_buffer *buffers[] = {&b->tokens,   &b->added,  &b->map,     &b->merges,
-                            &b->byte_ids, &b->steps,  &b->strings, &b->normalizers,
-                            &b->prefix,   &b->suffix, &b->scratch};
+  base_buffer *buffers[] = {&b->tokens,     &b->added,  &b->map,     &b->merges,
+                            &b->byte_ids,   &b->steps,  &b->strings, &b->normalizers,
+                            &b->prefix,     &b->suffix, &b->scratch, &b->replacements,
+                            &b->characters, &b->glue};
   for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) base_buffer_deinit(buffers[i]);
 }
 
@@ -165,6 +159,12 @@ stele_status text_builder_added(text_builder *b, uint32_t id, const char *text, 
   return STELE_OK;
 }
 
+const char *text_builder_word(const text_builder *b, uint32_t id, size_t *out_bytes) {
+  const builder_token *token = token_at(b, id);
+  *out_bytes = token->bytes;
+  return token->flags & TOKEN_WORD ? token->text : NULL;
+}
+
 /* ---- merges, steps ---------------------------------------------------------------------- */
 
 static stele_status merge_id(text_builder *b, const char *text, size_t bytes, uint32_t *out_id) {
@@ -208,9 +208,28 @@ void text_builder_prefix_space(text_builder *b) {
   base_buffer_append(&b->steps, &step, sizeof step);
 }
 
-void text_builder_normalizer(text_builder *b, text_normalizer normalizer) {
-  uint32_t number = normalizer;
-  base_buffer_append(&b->normalizers, &number, sizeof number);
+/* Puts a text into STRINGS; returns its place. */
+static uint32_t keep_string(text_builder *b, const void *text, size_t bytes) {
+  uint32_t begin = (uint32_t)b->strings.size;
+  base_buffer_append(&b->strings, text, bytes);
+  return begin;
+}
+
+void text_builder_metaspace(text_builder *b, const char *text, size_t bytes, uint32_t scheme) {
+  text_step step = {TEXT_STEP_METASPACE, scheme, 0, keep_string(b, text, bytes), (uint32_t)bytes};
+  base_buffer_append(&b->steps, &step, sizeof step);
+}
+
+void text_builder_normalizer(text_builder *b, text_normalizer normalizer,
+                             const text_replacement *texts) {
+  text_normal normal = {.kind = normalizer};
+  if (texts) {
+    normal.pattern = keep_string(b, texts->pattern, texts->length);
+    normal.length = (uint32_t)texts->length;
+    normal.content = keep_string(b, texts->content, texts->content_length);
+    normal.content_length = (uint32_t)texts->content_length;
+  }
+  base_buffer_append(&b->normalizers, &normal, sizeof normal);
 }
 
 /* ---- hash tables ------------------------------------------------------------------------ */
@@ -290,72 +309,12 @@ static bool word_equal(const void *data, uint32_t left, uint32_t right) {
 
 /* ---- added tokens ----------------------------------------------------------------------- */
 
-static int compare_entries(const void *left, const void *right) {
-  const trie_entry *a = left, *b = right;
-  int order = memcmp(a->text, b->text, base_min(a->bytes, b->bytes));
-  if (order) return order;
-  if (a->bytes != b->bytes) return a->bytes < b->bytes ? -1 : 1;
-  return a->added < b->added ? -1 : a->added > b->added;
-}
-
-typedef struct trie_span {
-  size_t begin, end; /* entries that share the node's text */
-} trie_span;
-
-/* Appends the children of node `parent`, whose text is the first `depth` bytes of its span. */
-static void trie_children(base_buffer *nodes, base_buffer *spans, const trie_entry *entries,
-                          uint32_t parent, size_t depth) {
-  trie_span span = ((trie_span *)spans->data)[parent];
-  size_t at = span.begin;
-  uint32_t child = (uint32_t)(nodes->size / sizeof(text_trie_node)), children = 0, added = 0;
-  for (; at < span.end && entries[at].bytes == depth; at++)
-    added = entries[at].added + 1; /* the last of equal texts */
-  while (at < span.end) {
-    trie_span sub = {at, at};
-    uint8_t byte = entries[at].text[depth];
-    while (sub.end < span.end && entries[sub.end].text[depth] == byte) sub.end++;
-    text_trie_node node = {.byte = byte};
-    base_buffer_append(nodes, &node, sizeof node);
-    base_buffer_append(spans, &sub, sizeof sub);
-    children++;
-    at = sub.end;
-  }
-  if (nodes->failed || spans->failed) return;
-  text_trie_node *node = (text_trie_node *)nodes->data + parent;
-  node->child = child;
-  node->children = (uint16_t)children;
-  node->added = added;
-}
-
-/* A trie in breadth-first order, so that children follow their parent. No entries: no nodes. */
-static stele_status trie_make(text_builder *b, trie_entry *entries, size_t count,
-                              base_buffer *nodes) {
-  if (!count) return STELE_OK;
-  qsort(entries, count, sizeof *entries, compare_entries);
-  base_buffer spans = {0};
-  text_trie_node root = {0};
-  trie_span all = {0, count};
-  base_buffer_append(nodes, &root, sizeof root);
-  base_buffer_append(&spans, &all, sizeof all);
-  size_t depth = 0, level_end = 1;
-  for (size_t i = 0; !nodes->failed && !spans.failed && i < nodes->size / sizeof root; i++) {
-    if (i == level_end) {
-      depth++;
-      level_end = nodes->size / sizeof root;
-    }
-    trie_children(nodes, &spans, entries, (uint32_t)i, depth);
-  }
-  bool failed = nodes->failed || spans.failed;
-  base_buffer_deinit(&spans);
-  return failed ? no_memory(b) : STELE_OK;
-}
-
 /* The two tries. texts[i] is the text by which added token i is found. */
 static stele_status tries_make(text_builder *b, const base_buffer *texts, base_buffer *raw,
                                base_buffer *normal) {
   size_t count = b->added.size / sizeof(builder_added);
   const builder_added *added = (const builder_added *)b->added.data;
-  trie_entry *entries = calloc(count + 1, sizeof *entries);
+  text_trie_entry *entries = calloc(count + 1, sizeof *entries);
   if (!entries) return no_memory(b);
   stele_status status = STELE_OK;
   for (uint32_t pass = 0; pass < 2 && status == STELE_OK; pass++) {
@@ -363,9 +322,9 @@ static stele_status tries_make(text_builder *b, const base_buffer *texts, base_b
     for (size_t i = 0; i < count; i++) {
       bool normalized = (added[i].flags & TEXT_ADDED_NORMALIZED) != 0;
       if (normalized == (pass == 1) && texts[i].size)
-        entries[used++] = (trie_entry){texts[i].data, texts[i].size, (uint32_t)i};
+        entries[used++] = (text_trie_entry){texts[i].data, texts[i].size, (uint32_t)i};
     }
-    status = trie_make(b, entries, used, pass ? normal : raw);
+    if (!text_trie_make(entries, used, pass ? normal : raw)) status = no_memory(b);
   }
   free(entries);
   return status;
@@ -394,7 +353,9 @@ static stele_status added_texts(text_builder *b, layout *l) {
   size_t count = b->added.size / sizeof(builder_added);
   const builder_added *added = (const builder_added *)b->added.data;
   text_work work = {0};
-  text_table normalizers = {b->normalizers.data, (uint32_t)(b->normalizers.size / 4)};
+  text_table strings = {b->strings.data, (uint32_t)b->strings.size};
+  text_table normalizers = {b->normalizers.data,
+                            (uint32_t)(b->normalizers.size / sizeof(text_normal))};
   stele_status status = STELE_OK;
   l->texts = calloc(count + 1, sizeof *l->texts);
   if (!l->texts) return no_memory(b);
@@ -403,7 +364,7 @@ static stele_status added_texts(text_builder *b, layout *l) {
     const uint8_t *text = (const uint8_t *)token->text;
     size_t bytes = token->bytes;
     if (added[i].flags & TEXT_ADDED_NORMALIZED)
-      status = text_normalize(&normalizers, text, bytes, &work, b->sink, &text, &bytes);
+      status = text_normalize(&normalizers, &strings, text, bytes, &work, b->sink, &text, &bytes);
     if (status != STELE_OK) break;
     base_buffer_append(&l->texts[i], text, bytes);
     bool same = bytes == token->bytes && memcmp(text, token->text, bytes) == 0;
@@ -418,26 +379,74 @@ static stele_status added_texts(text_builder *b, layout *l) {
   return status;
 }
 
-/* What each token decodes to: its bytes where its spelling is of the byte-level alphabet. */
+static int hex_digit(uint8_t c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  c |= 0x20;
+  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The byte that "<0xNN>" stands for, -1: none. */
+static int byte_of(const uint8_t *text, size_t bytes) {
+  if (bytes != 6 || memcmp(text, "<0x", 3) != 0 || text[5] != '>') return -1;
+  int high = text[3] == '+' ? 0 : hex_digit(text[3]), low = hex_digit(text[4]);
+  return high < 0 || low < 0 ? -1 : high * 16 + low;
+}
+
+/* What a token decodes to by the decoder's replacements and bytes, appended to l->bytes. */
+static stele_status decoded_text(const text_builder *b, builder_token *token, base_buffer two[2],
+                                 base_buffer *out) {
+  const text_replacement *r = (const text_replacement *)b->replacements.data;
+  const uint8_t *text = (const uint8_t *)token->text;
+  size_t bytes = token->bytes, count = b->replacements.size / sizeof *r;
+  for (size_t i = 0; i < count && bytes; i++) {
+    base_buffer *room = &two[i & 1];
+    room->size = 0;
+    if (!text_replace(&r[i], text, bytes, UINT32_MAX / 2, room)) return no_memory(b);
+    text = room->data;
+    bytes = room->size;
+  }
+  int byte = b->decode_bytes ? byte_of(text, bytes) : -1;
+  uint8_t single = (uint8_t)byte;
+  if (byte >= 0) token->flags |= TEXT_TOKEN_BYTE;
+  base_buffer_append(out, byte >= 0 ? &single : text, byte >= 0 ? 1 : bytes);
+  return out->failed ? no_memory(b) : STELE_OK;
+}
+
+/* The bytes of a byte-level token where its spelling is of that alphabet. */
+static stele_status byte_level_text(const text_builder *b, builder_token *token, base_buffer *out) {
+  uint8_t *room = text_work_room(out, out->size + token->bytes + 1);
+  size_t bytes = token->bytes;
+  if (!room) return no_memory(b);
+  bool mapped = text_byte_level((const uint8_t *)token->text, bytes, room + out->size, &bytes);
+  if (!mapped && bytes) memcpy(room + out->size, token->text, bytes);
+  if (!mapped || !bytes) token->flags &= ~(uint32_t)TOKEN_WORD;
+  out->size += bytes;
+  return STELE_OK;
+}
+
+/* What each token decodes to. */
 static stele_status token_tables(text_builder *b, layout *l) {
-  for (uint32_t id = 0; id < b->vocab; id++) {
+  base_buffer two[2] = {{0}, {0}};
+  stele_status status = STELE_OK;
+  for (uint32_t id = 0; id < b->vocab && status == STELE_OK; id++) {
     builder_token *token = token_at(b, id);
     uint32_t begin = (uint32_t)l->bytes.size;
     base_buffer_append(&l->spans, &begin, 4);
     if (l->bytes.size + token->bytes > UINT32_MAX / 2)
-      return base_fail(b->sink, STELE_UNSUPPORTED, "%s: the vocabulary is above 2 GiB", b->source);
-    uint8_t *room = text_work_room(&l->bytes, l->bytes.size + token->bytes + 1);
-    if (!room) return no_memory(b);
-    size_t bytes = token->bytes;
-    bool mapped = text_byte_level((const uint8_t *)token->text, bytes, room + begin, &bytes);
-    if (!mapped && bytes) memcpy(room + begin, token->text, bytes);
-    if (!mapped || !bytes) token->flags &= ~(uint32_t)TOKEN_WORD;
-    l->bytes.size += bytes;
+      status =
+          base_fail(b->sink, STELE_UNSUPPORTED, "%s: the vocabulary is above 2 GiB", b->source);
+    else if (b->byte_level)
+      status = byte_level_text(b, token, &l->bytes);
+    else
+      status = decoded_text(b, token, two, &l->bytes);
     uint8_t flags = (uint8_t)token->flags;
     base_buffer_append(&l->flags, &flags, 1);
   }
   uint32_t end = (uint32_t)l->bytes.size;
   base_buffer_append(&l->spans, &end, 4);
+  base_buffer_deinit(&two[0]);
+  base_buffer_deinit(&two[1]);
+  if (status != STELE_OK) return status;
   return l->spans.failed || l->flags.failed ? no_memory(b) : STELE_OK;
 }
 
@@ -450,12 +459,15 @@ static stele_status emit(text_builder *b, layout *l) {
       [TEXT_STRINGS] = &b->strings,    [TEXT_NORMALIZERS] = &b->normalizers,
       [TEXT_ADDED] = &b->added,        [TEXT_RAW_TRIE] = &l->raw,
       [TEXT_NORMAL_TRIE] = &l->normal, [TEXT_PREFIX] = &b->prefix,
-      [TEXT_SUFFIX] = &b->suffix};
+      [TEXT_SUFFIX] = &b->suffix,      [TEXT_CHARACTERS] = &b->characters,
+      [TEXT_GLUE] = &b->glue};
   text_blob_header header = {.version = TEXT_BLOB_VERSION,
                              .model = b->model->code,
                              .vocab = b->vocab,
                              .unknown = b->unknown,
                              .flags = b->flags,
+                             .strip = b->strip,
+                             .strip_count = b->strip_count,
                              .sections = TEXT_SECTION_COUNT};
   memcpy(header.magic, TEXT_BLOB_MAGIC, sizeof header.magic);
   l->blob.size = 0;
@@ -479,6 +491,7 @@ static stele_status emit(text_builder *b, layout *l) {
 /* Finds the tokens that their own bytes encode to, with the blob as it is so far. */
 static stele_status words_make(text_builder *b, layout *l) {
   text_tokenizer view;
+  if (!b->byte_level) return STELE_OK;
   BASE_TRY(text_view_init(&view, l->blob.data, l->blob.size, b->sink));
   uint8_t *chosen = calloc((size_t)b->vocab + 1, 1);
   if (!chosen) return no_memory(b);
@@ -504,7 +517,8 @@ static stele_status words_make(text_builder *b, layout *l) {
 
 static stele_status finish(text_builder *b, layout *l) {
   hash_items merges = {(uint32_t)(b->merges.size / 12), merge_hash, merge_equal, b};
-  if (b->merges.failed || b->added.failed || b->steps.failed || b->normalizers.failed)
+  if (b->merges.failed || b->added.failed || b->steps.failed || b->normalizers.failed ||
+      b->strings.failed || b->replacements.failed)
     return no_memory(b);
   if (b->steps.size / sizeof(text_step) > TEXT_MAX_STEPS)
     return base_fail(b->sink, STELE_UNSUPPORTED, "%s: more than %u pre-tokenizers", b->source,

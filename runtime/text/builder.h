@@ -5,6 +5,14 @@
 
 #include "text/tokenizer_blob.h"
 
+/* A text and what stands in its place. */
+typedef struct text_replacement {
+  const uint8_t *pattern;
+  size_t length;
+  const uint8_t *content;
+  size_t content_length;
+} text_replacement;
+
 typedef struct text_builder {
   const char *source; /* "tokenizer.json", for messages */
   stele_sink *sink;
@@ -19,12 +27,28 @@ typedef struct text_builder {
   base_buffer byte_ids; /* 256 x int32_t, when the model has them */
   base_buffer steps;    /* text_step */
   base_buffer strings;
-  base_buffer normalizers;    /* uint32_t */
+  base_buffer normalizers;    /* text_normal */
   base_buffer prefix, suffix; /* uint32_t */
   base_buffer scratch;
-  bool byte_level; /* the source says that words are bytes */
-  bool direct;     /* every token is the encoding of its own bytes */
+  base_buffer replacements; /* text_replacement: what the decoder makes of each token, in order */
+  base_buffer characters;   /* text_character, sorted */
+  base_buffer glue;         /* uint32_t, sorted */
+  uint32_t strip, strip_count;
+  bool decode_bytes; /* "<0xNN>" decodes to a byte */
+  bool fused;        /* the decoder has put the tokens together */
+  bool byte_level;   /* the source says that words are bytes */
+  bool direct;       /* every token is the encoding of its own bytes */
+  bool bos;          /* a beginning of sequence where a GGUF file doesn't say */
 } text_builder;
+
+/* The text by which an added token is found, and its place in ADDED. */
+typedef struct text_trie_entry {
+  const uint8_t *text;
+  size_t bytes;
+  uint32_t added;
+} text_trie_entry;
+/* Sorts the entries and makes a trie of them; no entries: no nodes. False: no memory. */
+bool text_trie_make(text_trie_entry *entries, size_t count, base_buffer *nodes);
 
 void text_builder_init(text_builder *builder, const char *source, stele_sink *sink);
 void text_builder_deinit(text_builder *builder);
@@ -38,13 +62,19 @@ stele_status text_builder_added(text_builder *builder, uint32_t id, const char *
                                 uint32_t flags) STELE_MUST_USE;
 /* Id of a token of the vocabulary or an added token, -1: none. */
 int32_t text_builder_find(const text_builder *builder, const char *text, size_t bytes);
+/* Spelling of a token of the vocabulary; NULL: the id has none, or one that another id has. */
+const char *text_builder_word(const text_builder *builder, uint32_t id, size_t *out_bytes);
 stele_status text_builder_merge(text_builder *builder, const char *left, size_t left_bytes,
                                 const char *right, size_t right_bytes) STELE_MUST_USE;
 /* pattern: an Oniguruma expression, as tokenizer.json has them. */
 stele_status text_builder_split(text_builder *builder, const char *pattern, size_t bytes,
                                 uint32_t behavior, bool invert) STELE_MUST_USE;
 void text_builder_prefix_space(text_builder *builder);
-void text_builder_normalizer(text_builder *builder, text_normalizer normalizer);
+/* scheme: enum text_prepend. */
+void text_builder_metaspace(text_builder *builder, const char *text, size_t bytes, uint32_t scheme);
+/* The texts are for PREPEND and REPLACE. */
+void text_builder_normalizer(text_builder *builder, text_normalizer normalizer,
+                             const text_replacement *texts);
 
 stele_status text_builder_finish(text_builder *builder, base_buffer *out_blob) STELE_MUST_USE;
 

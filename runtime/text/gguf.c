@@ -1,6 +1,6 @@
-/* A tokenizer from GGUF metadata: tokens, types and merges are arrays there; how a text is cut is
- * only a name, tokenizer.ggml.pre, which pretypes.def spells out. An unknown name is an error:
- * a guess would give slightly wrong ids, which nobody notices. */
+/* A tokenizer from GGUF metadata: tokens, types and merges are arrays there; how a text is cut by
+ * byte-level models is only a name, tokenizer.ggml.pre, which pretypes.def spells out. An unknown
+ * name is an error: a guess would give slightly wrong ids, which nobody notices. */
 #include <stdio.h>
 
 #include "text/builder.h"
@@ -64,12 +64,16 @@ static stele_status find_pre(text_builder *b, const char *name, const pre_type *
                    "%s: tokenizer.ggml.pre '%.80s' is unknown; known: %s", b->source, name, known);
 }
 
-static stele_status read_pre(text_builder *b, const pre_type *pre) {
-  if (pre->nfc) text_builder_normalizer(b, TEXT_NFC);
+stele_status text_gguf_words(text_builder *b, const char *name) {
+  const pre_type *pre;
+  BASE_TRY(find_pre(b, name, &pre));
+  if (pre->nfc) text_builder_normalizer(b, TEXT_NFC, NULL);
   for (size_t i = 0; i < 4 && pre->expressions[i]; i++)
     BASE_TRY(text_builder_split(b, pre->expressions[i], strlen(pre->expressions[i]), TEXT_ISOLATED,
                                 false));
+  b->byte_level = true;
   b->direct = pre->direct;
+  b->bos = pre->bos;
   return STELE_OK;
 }
 
@@ -106,12 +110,9 @@ static stele_status read_source(text_builder *b, const text_gguf_source *source)
     return base_fail(b->sink, STELE_UNSUPPORTED,
                      "%s: tokenizer.ggml.model '%.80s' is not supported; known: %s", b->source,
                      source->model, known);
-  const pre_type *pre;
-  BASE_TRY(find_pre(b, source->pre, &pre));
-  BASE_TRY(read_pre(b, pre));
   BASE_TRY(b->model->from_gguf(b, source));
   BASE_TRY(read_types(b, source));
-  bool bos = source->add_bos < 0 ? pre->bos : source->add_bos > 0;
+  bool bos = source->add_bos < 0 ? b->bos : source->add_bos > 0;
   BASE_TRY(read_edge(b, "tokenizer.ggml.bos_token_id", source->bos_id, bos, &b->prefix));
   return read_edge(b, "tokenizer.ggml.eos_token_id", source->eos_id, source->add_eos > 0,
                    &b->suffix);

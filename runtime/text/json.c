@@ -1,4 +1,4 @@
-/* tokenizer.json of Hugging Face's tokenizers, as far as byte-level models use it: normalizer,
+/* tokenizer.json of Hugging Face's tokenizers, as far as BPE models use it: normalizer,
  * pre_tokenizer, model, post_processor, decoder, added_tokens. What each part means is taken from
  * the sources of tokenizers 0.23; a part that would change the ids and isn't known is an error
  * that names it. tokenizer_config.json adds the tokens that only it lists. */
@@ -8,6 +8,7 @@
 #include "text/builder.h"
 #include "text/model.h"
 #include "text/pattern.h"
+#include "text/utf8.h"
 
 #define MAX_NESTING 8
 
@@ -52,18 +53,66 @@ static stele_status each_part(text_builder *b, const json_t *part, const char *m
 
 /* ---- normalizer ------------------------------------------------------------------------- */
 
+/* A text that replaces or is replaced; there, and short. */
+static stele_status short_text(text_builder *b, const char *part, const json_t *text,
+                               const uint8_t **out_text, size_t *out_bytes) {
+  size_t bytes = json_string_length(text);
+  if (!json_is_string(text)) return malformed(b, part, "a string");
+  if (bytes > TEXT_MAX_REPLACED)
+    return base_fail(b->sink, STELE_UNSUPPORTED, "%s: '%s' is %zu bytes long, at most %u work",
+                     b->source, part, bytes, TEXT_MAX_REPLACED);
+  *out_text = (const uint8_t *)json_string_value(text);
+  *out_bytes = bytes;
+  return STELE_OK;
+}
+
+/* Replace, of a normalizer or a decoder. */
+static stele_status read_replace(text_builder *b, const json_t *part, text_replacement *out) {
+  const json_t *pattern = json_object_get(json_object_get(part, "pattern"), "String");
+  if (!json_string_length(pattern))
+    return base_fail(b->sink, STELE_UNSUPPORTED,
+                     "%s: the pattern of a Replace is not a 'String' with something in it",
+                     b->source);
+  BASE_TRY(short_text(b, "pattern", pattern, &out->pattern, &out->length));
+  return short_text(b, "content", json_object_get(part, "content"), &out->content,
+                    &out->content_length);
+}
+
 static stele_status read_normalizer(text_builder *b, const json_t *part, bool last) {
   static const char *const names[] = {"NFC", "NFD", "NFKC", "NFKD"}; /* as enum text_normalizer */
   (void)last;
   for (unsigned i = 0; i < 4; i++) {
     if (strcmp(type_of(part), names[i]) != 0) continue;
-    text_builder_normalizer(b, (text_normalizer)(TEXT_NFC + i));
+    text_builder_normalizer(b, (text_normalizer)(TEXT_NFC + i), NULL);
     return STELE_OK;
   }
-  return unsupported(b, "normalizer", type_of(part), "NFC, NFD, NFKC, NFKD and Sequence");
+  text_replacement texts = {.pattern = (const uint8_t *)""};
+  bool prepend = strcmp(type_of(part), "Prepend") == 0;
+  if (prepend)
+    BASE_TRY(short_text(b, "prepend", json_object_get(part, "prepend"), &texts.content,
+                        &texts.content_length));
+  else if (strcmp(type_of(part), "Replace") == 0)
+    BASE_TRY(read_replace(b, part, &texts));
+  else
+    return unsupported(b, "normalizer", type_of(part),
+                       "NFC, NFD, NFKC, NFKD, Prepend, Replace and Sequence");
+  text_builder_normalizer(b, prepend ? TEXT_PREPEND : TEXT_REPLACE, &texts);
+  return STELE_OK;
 }
 
 /* ---- pre_tokenizer ---------------------------------------------------------------------- */
+
+/* Cuts at the texts; `text` is taken as it stands. */
+static stele_status split_at_text(text_builder *b, const json_t *text, uint32_t behavior,
+                                  bool invert) {
+  base_buffer quoted = {0};
+  text_pattern_quote(json_string_value(text), json_string_length(text), &quoted);
+  stele_status status =
+      quoted.failed ? base_fail(b->sink, STELE_OUT_OF_MEMORY, "no memory for an expression")
+                    : text_builder_split(b, (char *)quoted.data, quoted.size, behavior, invert);
+  base_buffer_deinit(&quoted);
+  return status;
+}
 
 static stele_status read_split(text_builder *b, const json_t *part) {
   static const char *const behaviors[] = {"Removed", "Isolated", "MergedWithPrevious",
@@ -83,24 +132,41 @@ static stele_status read_split(text_builder *b, const json_t *part) {
   if (regex)
     return text_builder_split(b, json_string_value(regex), json_string_length(regex), number,
                               invert);
-  base_buffer quoted = {0};
-  text_pattern_quote(json_string_value(text), json_string_length(text), &quoted);
-  stele_status status =
-      quoted.failed ? base_fail(b->sink, STELE_OUT_OF_MEMORY, "no memory for an expression")
-                    : text_builder_split(b, (char *)quoted.data, quoted.size, number, invert);
-  base_buffer_deinit(&quoted);
-  return status;
+  return split_at_text(b, text, number, invert);
+}
+
+/* Metaspace; before it had a scheme it had add_prefix_space. */
+static stele_status read_metaspace(text_builder *b, const json_t *part) {
+  static const char *const schemes[] = {"never", "always", "first"}; /* as enum text_prepend */
+  const json_t *replacement = json_object_get(part, "replacement");
+  const char *scheme = json_string_value(json_object_get(part, "prepend_scheme"));
+  if (!scheme) scheme = flag(part, "add_prefix_space", true) ? "always" : "never";
+  uint32_t number = 0;
+  while (number < 3 && strcmp(scheme, schemes[number]) != 0) number++;
+  if (number == 3)
+    return unsupported(b, "prepend_scheme of Metaspace", scheme, "never, always and first");
+  size_t bytes = json_string_length(replacement);
+  int32_t code;
+  bool cut;
+  if (!bytes ||
+      text_utf8_scan((const uint8_t *)json_string_value(replacement), bytes, &code, &cut) != bytes)
+    return malformed(b, "replacement", "one character");
+  text_builder_metaspace(b, json_string_value(replacement), bytes, number);
+  if (!flag(part, "split", true)) return STELE_OK;
+  return split_at_text(b, replacement, TEXT_MERGED_WITH_NEXT, false);
 }
 
 static stele_status read_pre_tokenizer(text_builder *b, const json_t *part, bool last) {
   const char *type = type_of(part);
   if (strcmp(type, "Split") == 0) return read_split(b, part);
+  if (strcmp(type, "Metaspace") == 0) return read_metaspace(b, part);
   if (strcmp(type, "Digits") == 0)
     return text_builder_split(
         b, "\\p{N}", 5, flag(part, "individual_digits", false) ? TEXT_ISOLATED : TEXT_CONTIGUOUS,
         false);
   if (strcmp(type, "ByteLevel") != 0)
-    return unsupported(b, "pre_tokenizer", type, "ByteLevel, Digits, Split and Sequence");
+    return unsupported(b, "pre_tokenizer", type,
+                       "ByteLevel, Digits, Metaspace, Split and Sequence");
   /* What follows it would see the byte-level alphabet instead of the text. */
   if (!last)
     return base_fail(b->sink, STELE_UNSUPPORTED,
@@ -187,8 +253,50 @@ static stele_status read_post_processor(text_builder *b, const json_t *part, boo
 
 /* ---- decoder ---------------------------------------------------------------------------- */
 
+/* Strip: so many of a character off both ends of the fused text. */
+static stele_status read_strip(text_builder *b, const json_t *part) {
+  const json_t *content = json_object_get(part, "content"), *start = json_object_get(part, "start");
+  size_t bytes = json_string_length(content);
+  int32_t code;
+  bool cut;
+  if (!bytes ||
+      text_utf8_scan((const uint8_t *)json_string_value(content), bytes, &code, &cut) != bytes)
+    return malformed(b, "content", "one character");
+  json_int_t count = json_integer_value(start);
+  if (!json_is_integer(start) || count < 0 || count > UINT16_MAX)
+    return malformed(b, "start", "a number of characters");
+  if (json_integer_value(json_object_get(part, "stop")) != 0)
+    return base_fail(b->sink, STELE_UNSUPPORTED,
+                     "%s: decoder 'Strip' with a 'stop' above 0 is not supported", b->source);
+  b->strip = (uint32_t)code;
+  b->strip_count = (uint32_t)count;
+  return STELE_OK;
+}
+
+/* Decoders of character models, in the order in which their work does not depend on the tokens
+ * beside them: Replace, ByteFallback, Fuse, Strip. */
+static stele_status read_text_decoder(text_builder *b, const json_t *part) {
+  const char *type = type_of(part);
+  text_replacement replacement;
+  bool open = !b->decode_bytes && !b->fused;
+  if (strcmp(type, "Replace") == 0 && open) {
+    BASE_TRY(read_replace(b, part, &replacement));
+    base_buffer_append(&b->replacements, &replacement, sizeof replacement);
+  } else if (strcmp(type, "ByteFallback") == 0 && open) {
+    b->decode_bytes = true;
+  } else if (strcmp(type, "Fuse") == 0) {
+    b->fused = true;
+  } else if (strcmp(type, "Strip") == 0 && b->fused && !b->strip_count) {
+    return read_strip(b, part);
+  } else {
+    return unsupported(b, "decoder", type, "Replace, ByteFallback, Fuse and Strip, in this order,");
+  }
+  return STELE_OK;
+}
+
 static stele_status read_decoder(text_builder *b, const json_t *part, bool last) {
   (void)last;
+  if (!b->byte_level) return read_text_decoder(b, part);
   if (strcmp(type_of(part), "ByteLevel") == 0) return STELE_OK;
   return unsupported(b, "decoder", type_of(part), "ByteLevel and Sequence");
 }
@@ -252,7 +360,7 @@ static stele_status read_model(text_builder *b, const json_t *root) {
   if (!json_is_object(model)) return malformed(b, "model", "there, as an object");
   const char *type = type_of(model);
   if (!*type && json_object_get(model, "merges")) type = "BPE"; /* files before 2020 */
-  b->model = text_model_by_type(type);
+  b->model = text_model_by_type(type, b->byte_level);
   if (b->model) return b->model->from_json(b, model);
   char known[200];
   text_model_list(false, known, sizeof known);
@@ -271,10 +379,6 @@ static stele_status read_root(text_builder *b, const json_t *root, const json_t 
   BASE_TRY(read_model(b, root));
   BASE_TRY(read_added(b, json_object_get(root, "added_tokens")));
   BASE_TRY(read_config(b, config));
-  if (!b->byte_level)
-    return base_fail(b->sink, STELE_UNSUPPORTED,
-                     "%s: no pre_tokenizer 'ByteLevel': only byte-level models are supported",
-                     b->source);
   if (!json_is_object(json_object_get(root, "decoder")))
     return malformed(b, "decoder", "there, as an object");
   BASE_TRY(each_part(b, json_object_get(root, "decoder"), "decoders", read_decoder, true, 0));

@@ -31,7 +31,9 @@ static inline void text_work_id(text_work *work, int32_t id) {
 
 typedef struct text_model {
   uint32_t code;
-  const char *json_type, *gguf_name;
+  const char *json_type;
+  bool byte_level; /* the model of its type whose words are bytes */
+  const char *gguf_name;
   /* The "model" object of tokenizer.json: vocabulary, merges and flags into the builder. */
   stele_status (*from_json)(text_builder *builder, const json_t *model);
   stele_status (*from_gguf)(text_builder *builder, const text_gguf_source *source);
@@ -40,19 +42,23 @@ typedef struct text_model {
                  text_work *work);
 } text_model;
 
-/* By code, "type" or tokenizer.ggml.model; NULL: unknown. */
+/* By code, "type" (byte_level: behind a pre_tokenizer 'ByteLevel') or tokenizer.ggml.model; NULL:
+ * unknown. */
 const text_model *text_model_by_code(uint32_t code);
-const text_model *text_model_by_type(const char *json_type);
+const text_model *text_model_by_type(const char *json_type, bool byte_level);
 const text_model *text_model_by_gguf(const char *gguf_name);
 /* The known names, separated by commas. */
 void text_model_list(bool gguf, char *out, size_t bytes);
 
-#define X(name, code, prefix, type, gguf)                                                  \
+#define X(name, code, prefix, type, level, gguf)                                           \
   stele_status prefix##_from_json(text_builder *builder, const json_t *model);             \
   stele_status prefix##_from_gguf(text_builder *builder, const text_gguf_source *source);  \
   void prefix##_encode(const text_tokenizer *tokenizer, const uint8_t *word, size_t bytes, \
                        text_work *work);
 #include "text/models.def"
 #undef X
+
+/* The cutting steps that tokenizer.ggml.pre (may be NULL) stands for. */
+stele_status text_gguf_words(text_builder *builder, const char *pre) STELE_MUST_USE;
 
 #endif

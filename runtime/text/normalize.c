@@ -1,4 +1,5 @@
-/* Normal forms after Unicode Standard Annex 15: full decomposition, canonical order, composition.
+/* Normal forms after Unicode Standard Annex 15: full decomposition, canonical order, composition;
+ * and texts in front of or in the place of others.
  *
  * utf8proc decomposes and composes; the order of the marks is made here, because utf8proc's own
  * sort takes quadratic time on a long run of marks, and the text is not ours. */
@@ -91,17 +92,69 @@ static bool normalize_one(uint32_t normalizer, const uint8_t *text, size_t bytes
   return !out->failed;
 }
 
-stele_status text_normalize(const text_table *normalizers, const uint8_t *text, size_t bytes,
-                            text_work *work, stele_sink *sink, const uint8_t **out_text,
-                            size_t *out_bytes) {
+/* ---- texts for texts -------------------------------------------------------------------- */
+
+/* Start of the next pattern at or after `from`; `bytes` where there is none. */
+static size_t find(const uint8_t *text, size_t bytes, size_t from, const uint8_t *pattern,
+                   size_t length) {
+  while (length && bytes - from >= length) {
+    const uint8_t *at = memchr(text + from, pattern[0], bytes - from - length + 1);
+    if (!at) break;
+    if (memcmp(at, pattern, length) == 0) return (size_t)(at - text);
+    from = (size_t)(at - text) + 1;
+  }
+  return bytes;
+}
+
+bool text_replace(const text_replacement *r, const uint8_t *text, size_t bytes, size_t most,
+                  base_buffer *out) {
+  for (size_t from = 0; from < bytes;) {
+    size_t at = find(text, bytes, from, r->pattern, r->length);
+    base_buffer_append(out, text + from, at - from);
+    if (at < bytes) base_buffer_append(out, r->content, r->content_length);
+    if (out->failed || out->size > most) return false;
+    from = at < bytes ? at + r->length : bytes;
+  }
+  return true;
+}
+
+/* False: no memory, or the result is too long. */
+static bool rewrite(const text_normal *n, const text_replacement *r, const uint8_t *text,
+                    size_t bytes, text_work *work, base_buffer *out) {
+  if (n->kind < TEXT_PREPEND) return normalize_one(n->kind, text, bytes, work, out);
+  out->size = 0;
+  if (n->kind == TEXT_REPLACE) return text_replace(r, text, bytes, TEXT_MAX_NORMAL, out);
+  base_buffer_append(out, r->content, r->content_length);
+  base_buffer_append(out, text, bytes);
+  return !out->failed;
+}
+
+static stele_status read_normal(const text_table *normalizers, const text_table *strings,
+                                uint32_t index, stele_sink *sink, text_normal *out,
+                                text_replacement *out_texts) {
+  memcpy(out, normalizers->data + (size_t)index * sizeof *out, sizeof *out);
+  if (out->kind < TEXT_NFC || out->kind > TEXT_REPLACE)
+    return base_fail(sink, STELE_BAD_FORMAT, "tokenizer: unknown normalizer %u", out->kind);
+  *out_texts = (text_replacement){text_string(strings, out->pattern, out->length), out->length,
+                                  text_string(strings, out->content, out->content_length),
+                                  out->content_length};
+  if (!out_texts->pattern || !out_texts->content || out->length > TEXT_MAX_REPLACED ||
+      out->content_length > TEXT_MAX_REPLACED)
+    return base_fail(sink, STELE_BAD_FORMAT, "tokenizer: normalizer %u is damaged", index);
+  return STELE_OK;
+}
+
+stele_status text_normalize(const text_table *normalizers, const text_table *strings,
+                            const uint8_t *text, size_t bytes, text_work *work, stele_sink *sink,
+                            const uint8_t **out_text, size_t *out_bytes) {
   for (uint32_t i = 0; i < normalizers->count; i++) {
-    uint32_t normalizer = text_get32(normalizers->data, i);
-    if (normalizer < TEXT_NFC || normalizer > TEXT_NFKD)
-      return base_fail(sink, STELE_BAD_FORMAT, "tokenizer: unknown normal form %u", normalizer);
-    if (unchanged(normalizer, text, bytes)) continue;
+    text_normal n;
+    text_replacement r;
+    BASE_TRY(read_normal(normalizers, strings, i, sink, &n, &r));
+    if (!bytes || (n.kind < TEXT_PREPEND && unchanged(n.kind, text, bytes))) continue;
     /* Two buffers take turns, as the text may lie in one. */
     base_buffer *out = text == work->normal.data ? &work->normal2 : &work->normal;
-    if (!normalize_one(normalizer, text, bytes, work, out))
+    if (!rewrite(&n, &r, text, bytes, work, out) || out->size > TEXT_MAX_NORMAL)
       return base_fail(sink, STELE_OUT_OF_MEMORY, "no memory to normalise a text of %zu bytes",
                        bytes);
     text = out->data;

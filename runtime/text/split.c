@@ -10,6 +10,7 @@
 #include <pcre2.h>
 #include <stdlib.h>
 
+#include "text/normalize.h"
 #include "text/utf8.h"
 
 #define FIRST_LIMIT 10000u
@@ -19,6 +20,8 @@ typedef struct step {
   uint32_t kind, behavior;
   bool invert;
   pcre2_code *code;
+  const uint8_t *text; /* METASPACE: what spaces become */
+  size_t bytes;
 } step;
 
 struct text_splitter {
@@ -70,11 +73,14 @@ stele_status text_splitter_create(const text_tokenizer *view, stele_sink *sink,
     text_step s;
     memcpy(&s, steps->data + (size_t)i * sizeof s, sizeof s);
     step *out = &splitter->steps[splitter->count++];
-    *out = (step){s.kind, s.behavior, s.invert != 0, NULL};
+    const uint8_t *string = text_string(strings, s.pattern, s.length);
+    *out = (step){s.kind, s.behavior, s.invert != 0, NULL, string, s.length};
     if (s.kind == TEXT_STEP_PREFIX_SPACE) continue;
-    bool good = s.kind == TEXT_STEP_SPLIT && s.behavior <= TEXT_CONTIGUOUS &&
-                s.pattern <= strings->count && s.length <= strings->count - s.pattern;
-    if (good) out->code = compile(strings->data + s.pattern, s.length, sink);
+    bool space = s.kind == TEXT_STEP_METASPACE;
+    bool good = space ? string && s.behavior <= TEXT_PREPEND_FIRST && s.length <= 4
+                      : s.kind == TEXT_STEP_SPLIT && s.behavior <= TEXT_CONTIGUOUS && string;
+    if (good && space) continue;
+    if (good) out->code = compile(string, s.length, sink);
     if (!out->code) {
       text_splitter_destroy(splitter);
       return good ? STELE_UNSUPPORTED
@@ -228,18 +234,39 @@ static stele_status split_piece(matcher *m, const step *s, const uint8_t *text, 
 
 /* ---- the steps -------------------------------------------------------------------------- */
 
-/* Rewrites the pieces of `text` into work->text2 with a space before each that has none, and
- * makes that the text. */
-static void prefix_spaces(text_work *work, const uint8_t *text, const text_piece *pieces,
-                          size_t count) {
+/* Appends a piece with a space in front if it has none. */
+static void prefix_space(const uint8_t *text, size_t bytes, base_buffer *out) {
+  if (text[0] != ' ') base_buffer_append(out, " ", 1);
+  base_buffer_append(out, text, bytes);
+}
+
+/* Appends a piece with its spaces replaced, and one in front if it has none and should. */
+static void metaspace(const step *s, const uint8_t *text, size_t bytes, bool first,
+                      base_buffer *out) {
+  bool wanted = s->behavior == TEXT_PREPEND_ALWAYS || (s->behavior == TEXT_PREPEND_FIRST && first);
+  bool there = text[0] == ' ' || (bytes >= s->bytes && memcmp(text, s->text, s->bytes) == 0);
+  text_replacement spaces = {(const uint8_t *)" ", 1, s->text, s->bytes};
+  if (wanted && !there) base_buffer_append(out, s->text, s->bytes);
+  if (!text_replace(&spaces, text, bytes, TEXT_MAX_NORMAL, out)) out->failed = true;
+}
+
+/* Rewrites the pieces of `text` into work->text2, and makes that the text. */
+static void rewrite(const step *s, text_work *work, const uint8_t *text, bool first) {
+  const text_piece *pieces = (const text_piece *)work->pieces.data;
+  size_t count = work->pieces.size / sizeof *pieces;
   work->text2.size = 0;
   work->pieces2.size = 0;
   for (size_t i = 0; i < count; i++) {
+    const uint8_t *part = text + pieces[i].begin;
+    size_t bytes = pieces[i].end - pieces[i].begin;
     text_piece piece = {(uint32_t)work->text2.size, 0};
-    if (text[pieces[i].begin] != ' ') base_buffer_append(&work->text2, " ", 1);
-    base_buffer_append(&work->text2, text + pieces[i].begin, pieces[i].end - pieces[i].begin);
+    if (s->kind == TEXT_STEP_METASPACE)
+      metaspace(s, part, bytes, first && pieces[i].begin == 0, &work->text2);
+    else
+      prefix_space(part, bytes, &work->text2);
+    if (work->text2.size > TEXT_MAX_NORMAL) work->text2.failed = true;
     piece.end = (uint32_t)work->text2.size;
-    base_buffer_append(&work->pieces2, &piece, sizeof piece);
+    if (piece.end > piece.begin) base_buffer_append(&work->pieces2, &piece, sizeof piece);
   }
   base_buffer swap = work->text2;
   work->text2 = work->text;
@@ -247,7 +274,7 @@ static void prefix_spaces(text_work *work, const uint8_t *text, const text_piece
 }
 
 stele_status text_split(const text_splitter *splitter, const uint8_t *text, size_t bytes,
-                        text_work *work, stele_sink *sink, const uint8_t **out_text,
+                        bool first, text_work *work, stele_sink *sink, const uint8_t **out_text,
                         const text_piece **out_pieces, size_t *out_count) {
   matcher m;
   stele_status status = matcher_init(&m, work, sink);
@@ -258,10 +285,9 @@ stele_status text_split(const text_splitter *splitter, const uint8_t *text, size
     const step *s = &splitter->steps[i];
     const text_piece *pieces = (const text_piece *)work->pieces.data;
     size_t count = work->pieces.size / sizeof *pieces;
-    if (s->kind == TEXT_STEP_PREFIX_SPACE) {
-      prefix_spaces(work, text, pieces, count);
+    if (s->kind != TEXT_STEP_SPLIT) {
+      rewrite(s, work, text, first);
       text = work->text.data;
-      if (work->text.size >= UINT32_MAX / 2) work->text.failed = true;
     } else {
       m.code = s->code;
       work->pieces2.size = 0;

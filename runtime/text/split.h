@@ -18,10 +18,10 @@ stele_status text_splitter_create(const text_tokenizer *view, stele_sink *sink,
                                   text_splitter **out_splitter) STELE_MUST_USE;
 void text_splitter_destroy(text_splitter *splitter);
 
-/* Cuts text (well-formed UTF-8, under 2 GiB). The words are *out_count pieces of *out_text, both
- * in `work` until the next call. */
+/* Cuts text (well-formed UTF-8, under 2 GiB); first: the whole text begins with it. The words are
+ * *out_count pieces of *out_text, both in `work` until the next call. */
 stele_status text_split(const text_splitter *splitter, const uint8_t *text, size_t bytes,
-                        text_work *work, stele_sink *sink, const uint8_t **out_text,
+                        bool first, text_work *work, stele_sink *sink, const uint8_t **out_text,
                         const text_piece **out_pieces, size_t *out_count) STELE_MUST_USE;
 
 #endif

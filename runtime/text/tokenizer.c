@@ -1,9 +1,8 @@
-/* Opening a blob, text to ids, ids to text.
+/* Opening a blob, text to ids.
  *
  * A text is repaired to UTF-8; added tokens are taken out of it; what lies between is normalised,
  * searched for the added tokens that are looked for in normalised text, cut into words, and each
- * word given to the model. Ids turn back into the bytes of their tokens, put together and repaired
- * as a whole. */
+ * word given to the model. */
 #include "text/tokenizer.h"
 
 #include <stdlib.h>
@@ -56,7 +55,9 @@ stele_status text_view_init(text_tokenizer *view, const uint8_t *blob, size_t by
   *view = (text_tokenizer){.model = text_model_by_code(h.model),
                            .vocab = h.vocab,
                            .flags = h.flags,
-                           .unknown = h.unknown};
+                           .unknown = h.unknown,
+                           .strip = h.strip,
+                           .strip_count = h.strip_count};
   if (!view->model)
     return base_fail(sink, STELE_MISMATCH, "tokenizer blob has the unknown model %u", h.model);
   for (size_t i = 0; i < TEXT_SECTION_COUNT; i++) {
@@ -122,13 +123,13 @@ void *text_work_room(base_buffer *buffer, size_t bytes) {
 
 /* ---- text to ids ------------------------------------------------------------------------ */
 
-/* Text between added tokens of the normalised text. */
+/* Text between added tokens of the normalised text; first: the whole text begins with it. */
 static stele_status encode_words(const text_tokenizer *t, const uint8_t *text, size_t bytes,
-                                 text_work *work, stele_sink *sink) {
+                                 bool first, text_work *work, stele_sink *sink) {
   const text_piece *pieces;
   size_t count;
   if (!bytes) return STELE_OK;
-  BASE_TRY(text_split(t->splitter, text, bytes, work, sink, &text, &pieces, &count));
+  BASE_TRY(text_split(t->splitter, text, bytes, first, work, sink, &text, &pieces, &count));
   for (size_t i = 0; i < count; i++)
     t->model->encode(t, text + pieces[i].begin, pieces[i].end - pieces[i].begin, work);
   return STELE_OK;
@@ -136,14 +137,16 @@ static stele_status encode_words(const text_tokenizer *t, const uint8_t *text, s
 
 /* Text between added tokens of the text as it came. */
 static stele_status encode_gap(const text_tokenizer *t, const uint8_t *text, size_t bytes,
-                               text_work *work, stele_sink *sink) {
+                               bool first, text_work *work, stele_sink *sink) {
   if (!bytes) return STELE_OK;
-  BASE_TRY(text_normalize(&t->table[TEXT_NORMALIZERS], text, bytes, work, sink, &text, &bytes));
+  BASE_TRY(text_normalize(&t->table[TEXT_NORMALIZERS], &t->table[TEXT_STRINGS], text, bytes, work,
+                          sink, &text, &bytes));
   text_added_scan scan;
   text_added_match match;
   text_added_begin(&scan, t, TEXT_NORMAL_TRIE, text, bytes);
   while (text_added_next(&scan, &match)) {
-    BASE_TRY(encode_words(t, text + match.gap_begin, match.gap_end - match.gap_begin, work, sink));
+    BASE_TRY(encode_words(t, text + match.gap_begin, match.gap_end - match.gap_begin,
+                          first && match.gap_begin == 0, work, sink));
     if (match.id >= 0) text_work_id(work, match.id);
   }
   return STELE_OK;
@@ -164,7 +167,8 @@ static stele_status encode(const text_tokenizer *t, const uint8_t *text, size_t 
   text_added_match match;
   text_added_begin(&scan, t, TEXT_RAW_TRIE, text, bytes);
   while (text_added_next(&scan, &match)) {
-    BASE_TRY(encode_gap(t, text + match.gap_begin, match.gap_end - match.gap_begin, work, sink));
+    BASE_TRY(encode_gap(t, text + match.gap_begin, match.gap_end - match.gap_begin,
+                        match.gap_begin == 0, work, sink));
     if (match.id >= 0) text_work_id(work, match.id);
   }
   if (special) append_ids(t, TEXT_SUFFIX, work);
@@ -200,28 +204,4 @@ stele_status text_encode(const text_tokenizer *t, const char *text, size_t bytes
   text_work_deinit(&work);
   base_buffer_deinit(&repaired);
   return status;
-}
-
-/* ---- ids to text ------------------------------------------------------------------------ */
-
-stele_status text_decode(const text_tokenizer *t, const int32_t *ids, size_t count,
-                         bool skip_special, stele_sink *sink, base_buffer *out_text) {
-  base_buffer raw = {0}, text = {0};
-  for (size_t i = 0; i < count; i++) {
-    size_t bytes;
-    const uint8_t *token = text_token_bytes(t, (uint32_t)ids[i], &bytes);
-    if (skip_special && (text_token_flags(t, (uint32_t)ids[i]) & TEXT_TOKEN_SPECIAL)) continue;
-    base_buffer_append(&raw, token, bytes);
-  }
-  text_utf8_lossy(&text, raw.data, raw.size, true);
-  base_buffer_append(&text, "", 1); /* a zero behind the text, for those who print it */
-  if (raw.failed || text.failed) {
-    base_buffer_deinit(&raw);
-    base_buffer_deinit(&text);
-    return base_fail(sink, STELE_OUT_OF_MEMORY, "no memory for the text of %zu ids", count);
-  }
-  text.size--;
-  base_buffer_deinit(&raw);
-  *out_text = text;
-  return STELE_OK;
 }

@@ -7,7 +7,8 @@
  * (tokenizer_blob.h); it begins with a magic, a version and its size, and is checked when opened:
  * it may come from a damaged file.
  *
- * A tokenizer model (byte-level BPE now) is one file and one row of models.def. */
+ * A tokenizer model (BPE of bytes, BPE of characters with byte fallback) is one file and one row of
+ * models.def. */
 #ifndef STELE_TEXT_TOKENIZER_H
 #define STELE_TEXT_TOKENIZER_H
 
@@ -39,8 +40,8 @@ typedef struct text_gguf_source {
   uint64_t merge_count;
   const char *const *merges; /* "left right" */
   const uint64_t *merge_bytes;
-  int32_t bos_id, eos_id;   /* -1: none */
-  int32_t add_bos, add_eos; /* 0, 1, or -1: not said */
+  int32_t bos_id, eos_id, unknown_id;         /* -1: none */
+  int32_t add_bos, add_eos, add_space_prefix; /* 0, 1, or -1: not said */
 } text_gguf_source;
 stele_status text_blob_from_gguf(const text_gguf_source *source, stele_sink *sink,
                                  base_buffer *out_blob) STELE_MUST_USE;
@@ -57,7 +58,8 @@ uint32_t text_tokenizer_vocab(const text_tokenizer *tokenizer);
 /* As stele_tokenize and stele_detokenize, and the same ids as Hugging Face's tokenizers library:
  * `special` is its add_special_tokens; added tokens in the text are read as such either way.
  * Input that is not UTF-8 is read as U+FFFD per ill-formed byte; in decoded text each maximal
- * ill-formed subpart is one U+FFFD, and ids without a token are nothing. *out_ids is malloc'd,
+ * ill-formed subpart is one U+FFFD (a run of byte tokens that is not UTF-8 is one for each byte),
+ * and ids without a token are nothing. *out_ids is malloc'd,
  * out_text has a zero byte behind it. STELE_FAILED when the tokenizer's expressions take too long
  * on the text. */
 stele_status text_encode(const text_tokenizer *tokenizer, const char *text, size_t bytes,
@@ -68,6 +70,8 @@ stele_status text_decode(const text_tokenizer *tokenizer, const int32_t *ids, si
 
 /* ---- streaming ------------------------------------------------------------------------- */
 
+/* The pieces are whole characters and add up to what text_decode gives; but where byte tokens make
+ * no UTF-8, the characters before are not taken back. */
 typedef struct text_stream text_stream;
 stele_status text_stream_create(const text_tokenizer *tokenizer, bool skip_special,
                                 stele_sink *sink, text_stream **out_stream) STELE_MUST_USE;

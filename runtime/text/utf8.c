@@ -91,6 +91,10 @@ size_t text_utf8_lossy(base_buffer *out, const uint8_t *text, size_t bytes, bool
   return 0;
 }
 
+void text_utf8_each(base_buffer *out, size_t count) {
+  for (size_t i = 0; i < count; i++) base_buffer_append(out, replacement, 3);
+}
+
 void text_utf8_repair(base_buffer *out, const uint8_t *text, size_t bytes) {
   while (bytes) {
     size_t valid = text_utf8_valid(text, bytes);
@@ -101,7 +105,7 @@ void text_utf8_repair(base_buffer *out, const uint8_t *text, size_t bytes) {
     int32_t code;
     bool cut;
     size_t length = text_utf8_scan(text, bytes, &code, &cut);
-    for (size_t i = 0; i < length; i++) base_buffer_append(out, replacement, 3);
+    text_utf8_each(out, length);
     text += length;
     bytes -= length;
   }

@@ -28,6 +28,9 @@ void text_utf8_repair(base_buffer *out, const uint8_t *text, size_t bytes);
  * the end is left out, and its bytes (at most 3) counted in the result, unless `last`. */
 size_t text_utf8_lossy(base_buffer *out, const uint8_t *text, size_t bytes, bool last);
 
+/* Appends U+FFFD `count` times. */
+void text_utf8_each(base_buffer *out, size_t count);
+
 /* White_Space of Unicode. */
 bool text_is_space(int32_t code);
 /* What \w is in Unicode Technical Standard 18: letters, marks, decimal digits, connectors. */

@@ -1,6 +1,7 @@
 /* GGUF metadata of a tokenizer to a blob and its use. The input is lines: tokenizer.ggml.model;
- * tokenizer.ggml.pre; four signed characters for bos, eos, add_bos, add_eos; then a token (its
- * type as a character, its text) or, after an 'm', a merge. */
+ * tokenizer.ggml.pre; six signed characters for bos, eos, add_bos, add_eos, unknown and
+ * add_space_prefix; then a token (its type as a character, its text) or, after an 'm', a merge.
+ * Scores fall with the id; user-defined tokens have 0. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ typedef struct lists {
   const char *tokens[MOST], *merges[MOST];
   uint64_t token_bytes[MOST], merge_bytes[MOST];
   int32_t types[MOST];
+  float scores[MOST];
   char model[64], pre[64];
 } lists;
 
@@ -44,6 +46,7 @@ static void read_lists(lists *l, text_gguf_source *source, const uint8_t *data, 
     } else if (length && line[0] != 'm' && source->token_count < MOST) {
       l->tokens[source->token_count] = line + 1;
       l->token_bytes[source->token_count] = length - 1;
+      l->scores[source->token_count] = line[0] == '4' ? 0 : -(float)source->token_count;
       l->types[source->token_count++] = line[0] - '0';
     }
   }
@@ -58,19 +61,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   length = next_line(&data, &size, &line);
   copy_name(l->pre, sizeof l->pre, line, length);
   length = next_line(&data, &size, &line);
-  int32_t numbers[4] = {-1, -1, -1, -1};
-  for (size_t i = 0; i < 4 && i < length; i++) numbers[i] = (signed char)line[i] - '0';
+  int32_t numbers[6] = {-1, -1, -1, -1, -1, -1};
+  for (size_t i = 0; i < 6 && i < length; i++) numbers[i] = (signed char)line[i] - '0';
   text_gguf_source source = {.model = l->model[0] ? l->model : NULL,
                              .pre = l->pre[0] ? l->pre : NULL,
                              .tokens = l->tokens,
                              .token_bytes = l->token_bytes,
                              .token_types = l->types,
+                             .scores = l->scores,
                              .merges = l->merges,
                              .merge_bytes = l->merge_bytes,
                              .bos_id = numbers[0],
                              .eos_id = numbers[1],
                              .add_bos = numbers[2],
-                             .add_eos = numbers[3]};
+                             .add_eos = numbers[3],
+                             .unknown_id = numbers[4],
+                             .add_space_prefix = numbers[5]};
   read_lists(l, &source, data, size);
   stele_sink sink = {{0}};
   base_buffer blob = {0};

@@ -1,11 +1,12 @@
 /* What is wrong with a tokenizer is said, and nothing breaks: faulty tokenizer.json and GGUF
  * metadata, damaged blobs. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* After the four above. */
+/* After the five above. */
 #include <cmocka.h>
 
 #include "support.h"
@@ -19,12 +20,12 @@ static const char good[] =
     "\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\"c\":3},"
     "\"merges\":[\"a b\"]}}";
 
-/* The good file with one text replaced; NULL: it isn't there. */
-static char *with(const char *old, const char *new) {
-  const char *at = strstr(good, old);
+/* A file with one text replaced; NULL: it isn't there. */
+static char *with(const char *file, const char *old, const char *new) {
+  const char *at = strstr(file, old);
   if (!at) return NULL;
-  char *out = malloc(sizeof good + strlen(new) + 1);
-  if (out) sprintf(out, "%.*s%s%s", (int)(at - good), good, new, at + strlen(old));
+  char *out = malloc(strlen(file) + strlen(new) + 1);
+  if (out) sprintf(out, "%.*s%s%s", (int)(at - file), file, new, at + strlen(old));
   return out;
 }
 
@@ -59,10 +60,10 @@ static const fault json_faults[] = {
     {"\"normalizer\":null", "\"normalizer\":{\"type\":\"Lowercase\"}", STELE_UNSUPPORTED,
      "normalizer 'Lowercase'"},
     {"\"normalizer\":null", "\"normalizer\":[]", STELE_BAD_FORMAT, "'normalizers'"},
-    {"{\"type\":\"ByteLevel\",\"add_prefix_space\":false}", "{\"type\":\"Metaspace\"}",
-     STELE_UNSUPPORTED, "pre_tokenizer 'Metaspace'"},
+    {"{\"type\":\"ByteLevel\",\"add_prefix_space\":false}", "{\"type\":\"Whitespace\"}",
+     STELE_UNSUPPORTED, "pre_tokenizer 'Whitespace'"},
     {"{\"type\":\"ByteLevel\",\"add_prefix_space\":false}", "null", STELE_UNSUPPORTED,
-     "only byte-level"},
+     "decoder 'ByteLevel'"},
     {"{\"type\":\"ByteLevel\",\"add_prefix_space\":false}",
      "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"ByteLevel\"},{\"type\":\"Digits\"}]}",
      STELE_UNSUPPORTED, "must be the last"},
@@ -97,23 +98,58 @@ static const fault json_faults[] = {
     {"\"type\":\"BPE\"", "\"type\":\"BPE\",\"unk_token\":\"?\"", STELE_BAD_FORMAT, "unk_token"},
 };
 
+/* A character model; its faults are of the parts that only such models have. */
+static const char characters[] =
+    "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":"
+    "\"_\"},{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"_\"}]},"
+    "\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"first\"},"
+    "\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"ByteFallback\"},{\"type\":"
+    "\"Fuse\"},{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}]},"
+    "\"model\":{\"type\":\"BPE\",\"byte_fallback\":true,\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},"
+    "\"merges\":[\"a b\"]}}";
+
+static const fault character_faults[] = {
+    {"\"prepend\":\"_\"", "\"prepend\":7", STELE_BAD_FORMAT, "'prepend' is not a string"},
+    {"{\"String\":\" \"}", "{\"Regex\":\" \"}", STELE_UNSUPPORTED, "pattern of a Replace"},
+    {"{\"String\":\" \"}", "{\"String\":\"\"}", STELE_UNSUPPORTED, "pattern of a Replace"},
+    {"\"content\":\"_\"", "\"content\":null", STELE_BAD_FORMAT, "'content' is not a string"},
+    {"\"Replace\"", "\"Lowercase\"", STELE_UNSUPPORTED, "normalizer 'Lowercase'"},
+    {"\"replacement\":\"_\"", "\"replacement\":\"__\"", STELE_BAD_FORMAT, "'replacement'"},
+    {"\"replacement\":\"_\"", "\"replacement\":\"\"", STELE_BAD_FORMAT, "'replacement'"},
+    {"\"first\"", "\"last\"", STELE_UNSUPPORTED, "'last' is not supported"},
+    {"\"Fuse\"", "\"WordPiece\"", STELE_UNSUPPORTED, "decoder 'WordPiece'"},
+    {"\"Fuse\"", "\"ByteFallback\"", STELE_UNSUPPORTED, "decoder 'ByteFallback'"},
+    {"{\"type\":\"ByteFallback\"},", "", STELE_OK, ""},
+    {"\"ByteFallback\"", "\"Strip\"", STELE_UNSUPPORTED, "decoder 'Strip'"},
+    {"\"content\":\" \",\"start\"", "\"content\":\"ab\",\"start\"", STELE_BAD_FORMAT, "'content'"},
+    {"\"start\":1", "\"start\":-1", STELE_BAD_FORMAT, "'start'"},
+    {"\"stop\":0", "\"stop\":1", STELE_UNSUPPORTED, "'stop' above 0"},
+    {"\"byte_fallback\":true", "\"ignore_merges\":true", STELE_UNSUPPORTED,
+     "'model.ignore_merges'"},
+};
+
 static void check_json(const char *json, size_t bytes, stele_status status, const char *message) {
   base_buffer blob = {0};
   stele_sink sink = {0};
   assert_int_equal(text_blob_from_json(json, bytes, NULL, 0, &sink, &blob), status);
   if (!strstr(sink.text, message)) fail_msg("'%s' lacks '%s'", sink.text, message);
-  assert_null(blob.data);
+  if (status != STELE_OK) assert_null(blob.data);
+  base_buffer_deinit(&blob);
 }
 
-static void faulty_json(void **state) {
-  (void)state;
-  for (size_t i = 0; i < sizeof json_faults / sizeof *json_faults; i++) {
-    const fault *f = &json_faults[i];
-    char *json = with(f->old, f->new);
+static void check_faults(const char *file, const fault *faults, size_t count) {
+  for (const fault *f = faults; f < faults + count; f++) {
+    char *json = with(file, f->old, f->new);
     assert_non_null(json);
     check_json(json, strlen(json), f->status, f->message);
     free(json);
   }
+}
+
+static void faulty_json(void **state) {
+  (void)state;
+  check_faults(good, json_faults, sizeof json_faults / sizeof *json_faults);
+  check_faults(characters, character_faults, sizeof character_faults / sizeof *character_faults);
   check_json("", 0, STELE_BAD_FORMAT, "tokenizer.json: line 1");
   check_json("[]", 2, STELE_BAD_FORMAT, "an object");
 }
@@ -208,8 +244,9 @@ static void faulty_gguf(void **state) {
   source.pre = "nobody";
   check_gguf(&source, STELE_UNSUPPORTED, "tokenizer.ggml.pre 'nobody' is unknown; known: default");
   source = gguf_source();
-  source.model = "llama";
-  check_gguf(&source, STELE_UNSUPPORTED, "tokenizer.ggml.model 'llama' is not supported");
+  source.model = "bert";
+  check_gguf(&source, STELE_UNSUPPORTED,
+             "tokenizer.ggml.model 'bert' is not supported; known: 'gpt2', 'llama'");
   source.model = NULL;
   check_gguf(&source, STELE_BAD_FORMAT, "'tokenizer.ggml.model' is missing");
   source = gguf_source();
@@ -224,6 +261,18 @@ static void faulty_gguf(void **state) {
   source = gguf_source();
   source.merge_bytes = (const uint64_t[]){2};
   check_gguf(&source, STELE_BAD_FORMAT, "merge 0");
+}
+
+static void faulty_scores(void **state) {
+  (void)state;
+  text_gguf_source source = gguf_source();
+  source.model = "llama";
+  check_gguf(&source, STELE_BAD_FORMAT, "'tokenizer.ggml.scores' is missing");
+  source.scores = (const float[]){0, 0, NAN, 0};
+  check_gguf(&source, STELE_BAD_FORMAT, "score of token 2 is not a number");
+  source.scores = (const float[]){0, 0, -1, 0};
+  source.unknown_id = 4;
+  check_gguf(&source, STELE_BAD_FORMAT, "unknown_token_id 4 is not in the vocabulary of 4");
 }
 
 static void good_gguf(void **state) {
@@ -241,11 +290,13 @@ static void good_gguf(void **state) {
 
 /* ---- blobs ------------------------------------------------------------------------------ */
 
-static base_buffer good_blob(void) {
+static base_buffer blob_of(const char *json) {
   base_buffer blob = {0};
-  assert_int_equal(text_blob_from_json(good, sizeof good - 1, NULL, 0, NULL, &blob), STELE_OK);
+  assert_int_equal(text_blob_from_json(json, strlen(json), NULL, 0, NULL, &blob), STELE_OK);
   return blob;
 }
+
+static base_buffer good_blob(void) { return blob_of(good); }
 
 /* Whatever a blob holds, using it stays in bounds and gives ids of the vocabulary. */
 static void use(const uint8_t *data, size_t bytes) {
@@ -286,9 +337,8 @@ static void truncated_blobs(void **state) {
   base_buffer_deinit(&blob);
 }
 
-static void damaged_blobs(void **state) {
-  (void)state;
-  base_buffer blob = good_blob();
+static void damage(const char *json) {
+  base_buffer blob = blob_of(json);
   static const uint8_t values[] = {0, 1, 0x7F, 0x80, 0xFF};
   for (size_t at = 0; at < blob.size; at++) {
     uint8_t old = blob.data[at];
@@ -301,6 +351,12 @@ static void damaged_blobs(void **state) {
   base_buffer_deinit(&blob);
 }
 
+static void damaged_blobs(void **state) {
+  (void)state;
+  damage(good);
+  damage(characters);
+}
+
 static void other_versions(void **state) {
   (void)state;
   base_buffer blob = good_blob();
@@ -308,7 +364,7 @@ static void other_versions(void **state) {
   stele_sink sink = {0};
   blob.data[8]++;
   assert_int_equal(text_tokenizer_create(blob.data, blob.size, &sink, &t), STELE_MISMATCH);
-  assert_non_null(strstr(sink.text, "version 2"));
+  assert_non_null(strstr(sink.text, "version 3"));
   blob.data[8]--;
   blob.data[12] = 99;
   assert_int_equal(text_tokenizer_create(blob.data, blob.size, &sink, &t), STELE_MISMATCH);
@@ -349,8 +405,9 @@ int main(void) {
       cmocka_unit_test(faulty_json),        cmocka_unit_test(deep_json),
       cmocka_unit_test(deep_sequence),      cmocka_unit_test(truncated_json),
       cmocka_unit_test(configuration_file), cmocka_unit_test(faulty_gguf),
-      cmocka_unit_test(good_gguf),          cmocka_unit_test(truncated_blobs),
-      cmocka_unit_test(damaged_blobs),      cmocka_unit_test(other_versions),
-      cmocka_unit_test(unaligned_blob),     cmocka_unit_test(same_bytes_twice)};
+      cmocka_unit_test(faulty_scores),      cmocka_unit_test(good_gguf),
+      cmocka_unit_test(truncated_blobs),    cmocka_unit_test(damaged_blobs),
+      cmocka_unit_test(other_versions),     cmocka_unit_test(unaligned_blob),
+      cmocka_unit_test(same_bytes_twice)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
