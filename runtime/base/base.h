@@ -162,7 +162,9 @@ typedef struct base_output {
   char *path, *temporary; /* temporary: NULL while the file has no name */
   int fd;
   uint64_t size;
+  uint8_t *held; /* the last size % BASE_OUTPUT_BLOCK bytes, not yet in the file; NULL: none */
 } base_output;
+#define BASE_OUTPUT_BLOCK ((size_t)2 << 20)
 stele_status base_output_open(stele_sink *sink, const char *path, base_output *out) STELE_MUST_USE;
 stele_status base_output_write(stele_sink *sink, base_output *out, const void *bytes,
                                size_t size) STELE_MUST_USE;

@@ -139,6 +139,32 @@ static void places_that_cannot_be_written(void **state) {
   assert_int_equal(count_files(), 0);
 }
 
+/* Pieces of all sizes, over the borders of the blocks that the file is written in. */
+static void writes_what_it_is_given(void **state) {
+  (void)state;
+  enum { BYTES = 5 << 20 };
+  stele_sink sink;
+  base_output out = {0};
+  base_map map = {0};
+  uint8_t *bytes = malloc(BYTES);
+  assert_non_null(bytes);
+  for (uint32_t i = 0; i < BYTES; i++) bytes[i] = (uint8_t)(i * 2654435761u >> 13);
+  assert_int_equal(base_output_open(&sink, in("pieces"), &out), STELE_OK);
+  for (size_t at = 0, size = 1; at < BYTES; size = size * 3 % 700001 + 1) {
+    size_t count = base_min(size, BYTES - at);
+    assert_int_equal(base_output_write(&sink, &out, bytes + at, count), STELE_OK);
+    at += count;
+    assert_int_equal(out.size, at);
+  }
+  assert_int_equal(base_output_commit(&sink, &out, 0644), STELE_OK);
+  assert_int_equal(base_map_open(&sink, in("pieces"), &map), STELE_OK);
+  assert_int_equal(map.size, BYTES);
+  assert_memory_equal(map.data, bytes, BYTES);
+  base_map_close(&map);
+  free(bytes);
+  unlink(in("pieces"));
+}
+
 /* A full disk, played by the limit on a file's size. */
 static void full_disks(void **state) {
   (void)state;
@@ -152,11 +178,15 @@ static void full_disks(void **state) {
   assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
   assert_int_equal(base_output_open(&sink, in("full"), &out), STELE_OK);
   stele_status status = STELE_OK;
-  for (int i = 0; i < 4 && status == STELE_OK; i++)
+  for (int i = 0; i < 1000 && status == STELE_OK; i++)
     status = base_output_write(&sink, &out, block, sizeof block);
   assert_int_equal(status, STELE_IO);
   assert_non_null(strstr(sink.text, "full"));
   base_output_abort(&out);
+  assert_int_equal(base_output_open(&sink, in("full"), &out), STELE_OK);
+  for (int i = 0; i < 4; i++) /* shows when all of it is written */
+    assert_int_equal(base_output_write(&sink, &out, block, sizeof block), STELE_OK);
+  assert_int_equal(base_output_commit(&sink, &out, 0644), STELE_IO);
   assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
   assert_int_equal(count_files(), 0);
 }
@@ -176,6 +206,7 @@ int main(void) {
       cmocka_unit_test(reads_with_a_limit),
       cmocka_unit_test(commits_or_leaves_nothing),
       cmocka_unit_test(places_that_cannot_be_written),
+      cmocka_unit_test(writes_what_it_is_given),
       cmocka_unit_test(full_disks),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
