@@ -29,17 +29,30 @@ static void hash_text(XXH3_state_t *state, const char *text) {
   XXH3_128bits_update(state, text, strlen(text) + 1);
 }
 
+/* Each tensor's bytes once, however many weights are taken out of it, then what is taken. */
+static void hash_tensors(const fe_model *model, XXH3_state_t *state) {
+  for (size_t i = 0; i < model->tensors.count; i++) {
+    const fe_tensor *t = &model->tensors.list[i];
+    if (!t->used) continue;
+    hash_text(state, t->name);
+    XXH3_128bits_update(state, &t->scheme, sizeof t->scheme);
+    XXH3_128bits_update(state, t->dims, t->dim_count * sizeof *t->dims);
+    XXH3_128bits_update(state, t->data, t->bytes);
+    artifact_forget(t->data, t->bytes);
+  }
+}
+
 static void hash_weights(const artifact_source *source, XXH3_state_t *state) {
   const fe_model *model = source->model;
+  hash_tensors(model, state);
   for (uint32_t i = 0; i < model->weight_count; i++) {
     const fe_weight *w = &model->weights[i];
-    uint64_t shape[3] = {w->scheme, w->rows, w->columns};
-    size_t row = 0;
+    const fe_view *v = &w->view;
+    uint64_t numbers[] = {w->scheme, w->rows,   w->columns, w->experts,   v->block,
+                          v->first,  v->stride, v->step,    v->transposed};
     hash_text(state, w->name);
-    XXH3_128bits_update(state, shape, sizeof shape);
-    if (!weights_row_bytes(w->scheme, w->columns, &row)) continue;
-    XXH3_128bits_update(state, w->data, row * w->rows);
-    artifact_forget(w->data, row * w->rows);
+    XXH3_128bits_update(state, numbers, sizeof numbers);
+    XXH3_128bits_update(state, &w->plus, sizeof w->plus);
   }
 }
 
@@ -164,7 +177,9 @@ static stele_status add_ropes(const describing *d, stele_artifact *out) {
                             .base = r->base,
                             .factor = r->factor,
                             .original = r->original,
-                            .attention_factor = r->attention_factor};
+                            .attention_factor = r->attention_factor,
+                            .short_factors = r->short_factors,
+                            .long_factors = r->long_factors};
   }
   out->ropes = ropes;
   out->rope_count = model->rope_count;

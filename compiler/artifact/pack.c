@@ -1,6 +1,7 @@
 /* Packs one weight: rows in pieces, shared by several threads, straight from the mapped file into
- * the target's layout. Pages of the file that have been packed are given back at once, so that a
- * compile's memory does not grow with the model. */
+ * the target's layout, or put together on the way where a tensor holds them otherwise. Pages of the
+ * file that have been packed are given back at once, so that a compile's memory does not grow with
+ * the model. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -42,37 +43,68 @@ typedef struct packer {
 } packer;
 
 /* The target takes plain float32 where the file may have something else: norms, biases. */
-static void decode_rows(const packing *p, uint64_t first, uint64_t count) {
+static void decode_rows(const packing *p, uint64_t first, uint64_t count, const uint8_t *data) {
   float *out = (float *)(void *)p->out + first * p->from->columns;
-  for (uint64_t row = first; row < first + count; row++, out += p->from->columns)
-    weights_decode(p->from->scheme, p->from->data + row * p->row_bytes, p->from->columns, out);
+  for (uint64_t row = 0; row < count; row++, out += p->from->columns)
+    weights_decode(p->from->scheme, data + row * p->row_bytes, p->from->columns, out);
 }
 
-static stele_status pack_rows(const packing *p, uint64_t first, uint64_t count, stele_sink *sink) {
-  const uint8_t *data = p->from->data + first * p->row_bytes;
+static stele_status pack_data(const packing *p, uint64_t first, uint64_t count, const uint8_t *data,
+                              stele_sink *sink) {
   const stele_target *target = p->source->target;
-  stele_status status = STELE_OK;
   if (p->to->scheme != p->from->scheme)
-    decode_rows(p, first, count);
+    decode_rows(p, first, count, data);
   else if (p->to->rows == 1 && p->to->layout == 0)
     memcpy(p->out, data, p->row_bytes);
   else
-    status = target->pack(p->source->target_self, p->to->scheme, p->to->layout, p->to->rows,
-                          p->to->columns, first, count, data, p->out, sink);
-  artifact_forget(data, count * p->row_bytes);
+    return target->pack(p->source->target_self, p->to->scheme, p->to->layout, p->to->rows,
+                        p->to->columns, first, count, data, p->out, sink);
+  return STELE_OK;
+}
+
+/* Gives back what lies in the file as it is; what is put together number by number is given back
+ * when all of the weight is done. */
+static void forget_rows(const packing *p, uint64_t first, uint64_t count) {
+  uint64_t run;
+  for (uint64_t end = first + count; first < end; first += run) {
+    const uint8_t *data = fe_weight_run(p->from, first, &run);
+    if (!data) return;
+    run = base_min(run, end - first);
+    artifact_forget(data, run * p->row_bytes);
+  }
+}
+
+static stele_status pack_rows(const packing *p, uint64_t first, uint64_t count, uint8_t *buffer,
+                              stele_sink *sink) {
+  const uint8_t *data = fe_weight_rows(p->from, first, count, buffer);
+  stele_status status = pack_data(p, first, count, data, sink);
+  forget_rows(p, first, count);
   return status;
+}
+
+/* Room for the rows of a piece, where they must be put together; at least one byte. */
+static uint8_t *piece_buffer(const packing *p) {
+  bool whole = p->from->data != NULL;
+  size_t rows = (size_t)base_min(p->piece, p->from->rows);
+  return malloc(whole ? 1 : rows * p->row_bytes);
 }
 
 static void *pack_pieces(void *data) {
   packer *self = data;
   packing *p = self->packing;
+  uint8_t *buffer = piece_buffer(p);
+  if (!buffer) {
+    self->status = base_fail(&self->sink, STELE_OUT_OF_MEMORY, "out of memory");
+    atomic_store(&p->failed, 1);
+  }
   while (!atomic_load(&p->failed)) {
     uint64_t first = atomic_fetch_add(&p->next, p->piece);
     if (first >= p->from->rows) break;
     uint64_t count = base_min(p->piece, p->from->rows - first);
-    self->status = pack_rows(p, first, count, &self->sink);
+    self->status = pack_rows(p, first, count, buffer, &self->sink);
     if (self->status != STELE_OK) atomic_store(&p->failed, 1);
   }
+  free(buffer);
   return NULL;
 }
 
@@ -148,5 +180,8 @@ stele_status artifact_pack_weight(const artifact_source *source, uint32_t i, ste
   const stele_program_weight *to = stele_program_weights(source->program, i);
   packing p = {.out = out};
   BASE_TRY(start(source, to, stele_program_strings(source->program, to->name), sink, &p));
-  return run_packers(&p, source->threads, sink);
+  stele_status status = run_packers(&p, source->threads, sink);
+  for (uint32_t part = 0; part < p.from->part_count; part++)
+    artifact_forget(p.from->parts[part]->data, p.from->parts[part]->bytes);
+  return status;
 }

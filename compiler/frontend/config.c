@@ -17,6 +17,14 @@ static const struct {
 };
 
 static const struct {
+  const char *alias, *name;
+} aliases[] = {
+#define ALIAS(alias, name) {alias, name},
+#include "frontend/aliases.def"
+#undef ALIAS
+};
+
+static const struct {
   const char *name, *value;
 } neutral[] = {
 #define NEUTRAL(name, value) {name, value},
@@ -36,7 +44,10 @@ static void file_name(const fe_config *config, const char *field, char text[128]
         snprintf(text, 128, "%s.%s", config->type, fields[i].gguf);
         return;
       }
-  if (config->old_form && strcmp(field, "rope_parameters.rope_theta") == 0)
+  const char *alias = json_string_value(json_object_get(config->log->aliases, field));
+  if (alias)
+    snprintf(text, 128, "%s", alias);
+  else if (config->old_form && strcmp(field, "rope_parameters.rope_theta") == 0)
     snprintf(text, 128, "rope_theta");
   else if (config->old_form && starts(field, "rope_parameters."))
     snprintf(text, 128, "rope_scaling.%s", field + strlen("rope_parameters."));
@@ -56,10 +67,10 @@ void fe_config_bad(const fe_config *config, const char *field, const char *forma
 }
 
 static json_t *lookup(const fe_config *config, const char *field) {
-  const char *dot = strchr(field, '.');
   const json_t *object = config->root;
-  if (dot) object = json_object_getn(object, field, (size_t)(dot - field));
-  json_t *value = json_object_get(object, dot ? dot + 1 : field);
+  for (const char *dot; (dot = strchr(field, '.')); field = dot + 1)
+    object = json_object_getn(object, field, (size_t)(dot - field));
+  json_t *value = json_object_get(object, field);
   return json_is_null(value) ? NULL : value;
 }
 
@@ -192,8 +203,9 @@ stele_status fe_config_create(base_arena *arena, const char *path, stele_sink *s
                               fe_config *out_config) {
   fe_config config = {.path = path, .root = json_object()};
   config.log = base_arena_alloc(arena, 1, sizeof *config.log);
-  if (config.log) *config.log = (fe_config_log){.sink = sink, .read = json_object()};
-  if (!config.root || !config.log || !config.log->read) {
+  if (config.log)
+    *config.log = (fe_config_log){.sink = sink, .read = json_object(), .aliases = json_object()};
+  if (!config.root || !config.log || !config.log->read || !config.log->aliases) {
     fe_config_deinit(&config);
     return base_fail(sink, STELE_OUT_OF_MEMORY, "'%s': out of memory", path);
   }
@@ -204,7 +216,27 @@ stele_status fe_config_create(base_arena *arena, const char *path, stele_sink *s
 void fe_config_deinit(fe_config *config) {
   json_decref(config->root);
   if (config->log) json_decref(config->log->read);
+  if (config->log) json_decref(config->log->aliases);
   *config = (fe_config){0};
+}
+
+/* Fields under their usual names. A file that has both has one too many, unless they agree. */
+static int resolve_aliases(fe_config *config) {
+  int failed = 0;
+  for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++) {
+    json_t *value = lookup(config, aliases[i].alias), *other = lookup(config, aliases[i].name);
+    if (!value) continue;
+    if (other && !json_equal(value, other)) {
+      fe_config_bad(config, aliases[i].alias, "differs from '%s', which means the same",
+                    aliases[i].name);
+      continue;
+    }
+    failed |= json_object_set(config->root, aliases[i].name, value);
+    failed |=
+        json_object_set_new(config->log->aliases, aliases[i].name, json_string(aliases[i].alias));
+    failed |= json_object_del(config->root, aliases[i].alias);
+  }
+  return failed;
 }
 
 /* rope_parameters as new files have them: rope_parameters, else rope_scaling with rope_theta. */
@@ -219,8 +251,9 @@ static int join_rope(fe_config *config) {
   if (!json_is_object(rope)) {
     wrong(config, "rope_parameters", rope, "an object");
   } else {
-    static const char *const outside[] = {"rope_theta", "partial_rotary_factor"};
-    for (size_t i = 0; i < 2; i++) {
+    static const char *const outside[] = {"rope_theta", "partial_rotary_factor",
+                                          "original_max_position_embeddings"};
+    for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {
       json_t *value = lookup(config, outside[i]);
       if (value && !json_object_get(rope, outside[i]))
         failed |= json_object_set(rope, outside[i], value);
@@ -237,6 +270,7 @@ stele_status fe_config_from_json(base_arena *arena, const char *path, const json
   fe_config config = {0};
   BASE_TRY(fe_config_create(arena, path, sink, &config));
   int failed = json_object_update(config.root, (json_t *)(uintptr_t)root);
+  failed |= resolve_aliases(&config);
   failed |= join_rope(&config);
   const char *type = fe_config_text(&config, "model_type", NULL);
   if (type) config.type = base_arena_copy(arena, type, strlen(type));

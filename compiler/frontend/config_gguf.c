@@ -93,6 +93,13 @@ static stele_status finish_rope(fe_config *config) {
   return STELE_OK;
 }
 
+/* Where converters have nothing to say of a window, some write 0. */
+static void finish_window(fe_config *config) {
+  const json_t *window = json_object_get(config->root, "sliding_window");
+  if (json_is_integer(window) && json_integer_value(window) == 0)
+    json_object_del(config->root, "sliding_window");
+}
+
 static stele_status finish_vocab(fe_config *config, const fe_gguf *gguf,
                                  const fe_tensors *tensors) {
   if (json_object_get(config->root, "vocab_size")) return STELE_OK;
@@ -119,6 +126,7 @@ static stele_status fill(fe_config *config, base_arena *arena, const fe_gguf *gg
       BASE_TRY(add_key(config, arena, gguf, key + prefix + 1, &gguf->values[i]));
   }
   BASE_TRY(finish_rope(config));
+  finish_window(config);
   return finish_vocab(config, gguf, tensors);
 }
 

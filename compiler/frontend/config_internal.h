@@ -6,10 +6,11 @@
 
 typedef struct fe_config_log {
   stele_sink *sink;
-  json_t *read; /* a set of field names */
-  bool bad;     /* a line was added */
-  bool broken;  /* ... about a value that is wrong in itself, not one that we lack */
-  bool failed;  /* memory ran out */
+  json_t *read;    /* a set of field names */
+  json_t *aliases; /* from field names to those of the file, where they differ */
+  bool bad;        /* a line was added */
+  bool broken;     /* ... about a value that is wrong in itself, not one that we lack */
+  bool failed;     /* memory ran out */
 } fe_config_log;
 
 /* An empty configuration. */

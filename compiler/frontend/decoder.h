@@ -1,5 +1,6 @@
-/* What decoder-only families of the Llama kind have in common: attention with rope, a gated MLP,
- * RMS norms before both. A family says where it differs. */
+/* What decoder-only families have in common: the readers of their fields, the shapes of their
+ * tensors, the usual ways of storing several weights in one tensor. A family says where it
+ * differs. */
 #ifndef STELE_FE_DECODER_H
 #define STELE_FE_DECODER_H
 
@@ -7,12 +8,34 @@
 
 #define FE_ROLE(role) ((uint64_t)1 << (role))
 
-/* Values of fields that a configuration may leave out. */
+/* Sets of roles that come together. */
+#define FE_QKV_BIASES (FE_ROLE(FE_Q_BIAS) | FE_ROLE(FE_K_BIAS) | FE_ROLE(FE_V_BIAS))
+#define FE_ATTENTION_BIASES (FE_QKV_BIASES | FE_ROLE(FE_O_BIAS))
+#define FE_MLP_BIASES (FE_ROLE(FE_GATE_BIAS) | FE_ROLE(FE_UP_BIAS) | FE_ROLE(FE_DOWN_BIAS))
+#define FE_NORM_BIASES \
+  (FE_ROLE(FE_ATTENTION_NORM_BIAS) | FE_ROLE(FE_MLP_NORM_BIAS) | FE_ROLE(FE_FINAL_NORM_BIAS))
+#define FE_HEAD_NORMS (FE_ROLE(FE_Q_NORM) | FE_ROLE(FE_K_NORM))
+#define FE_DENSE_MLP (FE_ROLE(FE_GATE) | FE_ROLE(FE_UP) | FE_ROLE(FE_DOWN))
+#define FE_EXPERT_MLP \
+  (FE_ROLE(FE_ROUTER) | FE_ROLE(FE_EXPERT_GATE) | FE_ROLE(FE_EXPERT_UP) | FE_ROLE(FE_EXPERT_DOWN))
+#define FE_SHARED_MLP (FE_ROLE(FE_SHARED_GATE) | FE_ROLE(FE_SHARED_UP) | FE_ROLE(FE_SHARED_DOWN))
+
+/* Values of fields that a configuration may leave out, and what is fixed in a family. */
 typedef struct fe_decoder_defaults {
-  uint32_t head;      /* elements of a head, 0: hidden size / heads */
-  uint32_t positions; /* max_position_embeddings */
+  uint32_t head;         /* elements of a head, 0: hidden size / heads */
+  uint32_t kv_heads;     /* 0: as many as heads */
+  uint32_t intermediate; /* times the hidden size; 0: the field must be there */
+  uint32_t positions;    /* max_position_embeddings */
   double theta, eps;
-  uint32_t gguf_pairing; /* enum stele_pairing that GGUF files of the family are stored for */
+  double partial;         /* partial_rotary_factor; 0: all of a head turns, and must */
+  uint32_t pairing;       /* enum stele_pairing of Hugging Face files */
+  uint32_t gguf_pairing;  /* ... that GGUF files of the family are stored for */
+  uint32_t norm;          /* enum fe_norm; LAYER: with biases, and the field layer_norm_eps */
+  const char *activation; /* NULL: "silu" */
+  bool tied;              /* tie_word_embeddings */
+  bool plain;             /* the MLP has no gate */
+  bool no_rope;           /* no rope at all */
+  bool yarn_exact;        /* "truncate" is false where it is not said */
 } fe_decoder_defaults;
 
 /* Reads the dimensions, the activation, tied or not, rope and layers, all with full attention;
@@ -21,20 +44,72 @@ stele_status fe_decoder_describe(const fe_config *config, fe_model *model,
                                  const fe_decoder_defaults *defaults,
                                  stele_sink *sink) STELE_MUST_USE;
 
-/* Adds roles that only some models have: those for which config.json sets the flag; in a GGUF
- * file, which has no such flags, those that its first layer has. */
-void fe_decoder_optional(const fe_config *config, fe_model *model, const char *flag,
+/* Roles of the model and of all of its layers. */
+void fe_decoder_add(fe_model *model, uint64_t roles);
+void fe_decoder_drop(fe_model *model, uint64_t roles);
+
+/* Adds roles that only some models have: those for which config.json sets the flag (which has the
+ * fallback where it is not there); in a GGUF file, which has no such flags, those that its first
+ * layer has. */
+void fe_decoder_optional(const fe_config *config, fe_model *model, const char *flag, bool fallback,
                          uint64_t roles);
 
-/* For families that have a window only where use_sliding_window says so: without it,
- * sliding_window counts as read; with it, both stay for fe_config_status to complain about. */
-void fe_decoder_unused_window(const fe_config *config);
+/* The activation of a field, by its usual names. */
+uint32_t fe_decoder_function(const fe_config *config, const char *field, const char *fallback);
 
-/* The `has` of a family whose layers all have model->roles. */
+/* ---- layers that differ ---------------------------------------------------------------- */
+
+#define FE_NEVER 0u
+#define FE_ALWAYS UINT32_MAX
+
+/* Windows: layer_types says which layers have one; without it, all but every `full_every`-th
+ * (FE_NEVER: none is full, FE_ALWAYS: all are). A window has the field's tokens, or the fallback's
+ * (0: the field must be there if a layer has a window). */
+void fe_decoder_windows(const fe_config *config, fe_model *model, uint32_t full_every,
+                        uint32_t fallback);
+
+/* Chunks in the same way: "chunked_attention", attention_chunk_size. */
+void fe_decoder_chunks(const fe_config *config, fe_model *model, uint32_t full_every,
+                       uint32_t fallback);
+
+/* For families that have a window only where use_sliding_window says so, in the layers from
+ * max_window_layers on (or as layer_types says). */
+void fe_decoder_window_flag(const fe_config *config, fe_model *model, uint32_t fallback_layers);
+
+/* Layers without rope: those with 0 in no_rope_layers; without the field, every `interval`-th. */
+void fe_decoder_no_rope(const fe_config *config, fe_model *model, uint32_t interval);
+
+/* ---- shapes and places ----------------------------------------------------------------- */
+
+bool fe_role_in_layers(fe_role role);
+bool fe_role_is_vector(fe_role role);
+bool fe_role_is_norm(fe_role role); /* the weight of one, not its bias */
+
+/* The `has` of a family whose tensors have the usual shapes. */
 bool fe_decoder_has(const fe_model *model, fe_role role, int32_t layer, uint64_t *out_rows,
                     uint64_t *out_columns);
 
-/* The name of a role's tensor in either kind of file, in the arena; NULL without memory. */
-const char *fe_role_name(base_arena *arena, bool gguf, fe_role role, int32_t layer);
+/* Where the model's files have a weight that `has` has; names of layers are still patterns. */
+fe_place fe_place_of(const fe_model *model, const fe_family *family, fe_role role, int32_t layer,
+                     bool gguf);
+
+/* The name of a part of a place (its `expert`-th), in the arena; NULL without memory. */
+const char *fe_place_name(base_arena *arena, const char *pattern, int32_t layer, uint32_t expert);
+
+/* The name of a role's tensor in either kind of file, of a model whose family is known. */
+const char *fe_role_name(base_arena *arena, const fe_model *model, bool gguf, fe_role role,
+                         int32_t layer);
+
+/* Whether the files have a tensor of that role, outside of layers or in the first. */
+bool fe_model_stores(const fe_model *model, bool gguf, fe_role role);
+
+/* A tensor that has Q, K and V one after the other; in which each head has its q, k and v; that has
+ * gate and up one after the other. For other roles they leave the place alone. */
+void fe_place_fused_qkv(const fe_model *model, fe_role role, fe_place *place);
+void fe_place_heads_qkv(const fe_model *model, fe_role role, fe_place *place);
+void fe_place_fused_gate_up(const fe_model *model, fe_role role, fe_place *place);
+
+/* The tensor is stored as [columns, rows]. */
+void fe_place_transpose(fe_place *place);
 
 #endif

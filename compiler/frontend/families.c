@@ -37,3 +37,9 @@ stele_status fe_family_find(const char *path, const char *type, bool gguf, stele
   return base_fail(sink, STELE_UNSUPPORTED, "'%s': the %s '%.64s' is not supported; supported: %s",
                    path, gguf ? "architecture" : "model_type", type, known);
 }
+
+const fe_family *fe_family_of(const fe_model *model) {
+  for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+    if (strcmp(families[i]->name, model->family) == 0) return families[i];
+  return NULL;
+}

@@ -14,4 +14,7 @@
 stele_status fe_family_find(const char *path, const char *type, bool gguf, stele_sink *sink,
                             const fe_family **out_family) STELE_MUST_USE;
 
+/* The family of a described model. */
+const fe_family *fe_family_of(const fe_model *model);
+
 #endif

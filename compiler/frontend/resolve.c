@@ -36,18 +36,6 @@ typedef struct resolver {
   bool failed; /* no memory */
 } resolver;
 
-static const struct {
-  bool layer;
-} scopes[] = {
-#define MODEL false
-#define LAYER true
-#define ROLE(name, scope, hf, gguf) [FE_##name] = {scope},
-#include "frontend/roles.def"
-#undef ROLE
-#undef LAYER
-#undef MODEL
-};
-
 static void complain(resolver *r, const char *format, ...) STELE_PRINTF(2, 3);
 static void complain(resolver *r, const char *format, ...) {
   char text[512];
@@ -89,94 +77,164 @@ static void report_types(resolver *r) {
   }
 }
 
-/* A vector is stored with one dimension, a matrix with two. */
-static bool shaped(const fe_tensor *tensor, uint64_t rows, uint64_t columns, bool vector) {
-  if (vector) return tensor->dim_count == 1 && tensor->dims[0] == columns;
-  return tensor->dim_count == 2 && tensor->dims[0] == rows && tensor->dims[1] == columns;
+/* ---- one tensor ------------------------------------------------------------------------ */
+
+static void complain_shape(resolver *r, const fe_tensor *tensor, const fe_place *place) {
+  fe_tensor expected = {.dim_count = place->dim_count};
+  char found[96], wanted[96];
+  memcpy(expected.dims, place->dims, sizeof expected.dims);
+  fe_tensor_shape_text(tensor, found);
+  fe_tensor_shape_text(&expected, wanted);
+  r->misshapen++;
+  complain(r, "tensor '%s' has the shape %s, expected %s", tensor->name, found, wanted);
 }
 
-static bool is_vector(fe_role role) {
-  switch (role) {
-    case FE_EMBED:
-    case FE_HEAD:
-    case FE_Q:
-    case FE_K:
-    case FE_V:
-    case FE_O:
-    case FE_GATE:
-    case FE_UP:
-    case FE_DOWN:
-      return false;
-    default:
-      return true;
-  }
-}
-
-static bool check_tensor(resolver *r, const fe_tensor *tensor, fe_role role, uint64_t rows,
-                         uint64_t columns) {
-  bool vector = is_vector(role);
-  char found[96];
-  if (!shaped(tensor, rows, columns, vector)) {
-    fe_tensor_shape_text(tensor, found);
-    r->misshapen++;
-    if (vector)
-      complain(r, "tensor '%s' has the shape %s, expected [%" PRIu64 "]", tensor->name, found,
-               columns);
-    else
-      complain(r, "tensor '%s' has the shape %s, expected [%" PRIu64 ", %" PRIu64 "]", tensor->name,
-               found, rows, columns);
-    return false;
-  }
+/* Rows of quantised schemes can be taken out of a tensor, columns can't. */
+static bool check_scheme(resolver *r, const fe_tensor *tensor, fe_role role,
+                         const fe_place *place) {
+  bool quantised = supported(tensor->scheme) && weights_scheme_is_quantised(tensor->scheme);
   if (!supported(tensor->scheme)) {
     complain_type(r, tensor);
-    return false;
-  }
-  if (vector && weights_scheme_is_quantised(tensor->scheme)) {
+  } else if (quantised && fe_role_is_vector(role)) {
     r->mistyped++;
     complain(r, "tensor '%s' is a vector of type %s, expected F32, F16 or BF16", tensor->name,
              tensor->type);
-    return false;
+  } else if (quantised && (place->view.transposed || place->plus != 0)) {
+    r->mistyped++;
+    complain(r,
+             "tensor '%s' is of type %s, but its numbers are taken out one by one: expected F32, "
+             "F16 or BF16",
+             tensor->name, tensor->type);
+  } else {
+    return true;
   }
+  return false;
+}
+
+static bool check_tensor(resolver *r, const fe_tensor *tensor, fe_role role,
+                         const fe_place *place) {
+  bool same = tensor->dim_count == place->dim_count;
+  for (uint32_t i = 0; same && i < place->dim_count; i++) same = tensor->dims[i] == place->dims[i];
+  if (same) return check_scheme(r, tensor, role, place);
+  complain_shape(r, tensor, place);
+  return false;
+}
+
+static const fe_tensor *find_part(resolver *r, fe_role role, int32_t layer, const fe_place *place,
+                                  uint32_t expert) {
+  const char *name = fe_place_name(&r->scratch, place->name, layer, expert);
+  fe_tensor *tensor = name ? fe_tensors_find(&r->model->tensors, name) : NULL;
+  if (!name) {
+    r->failed = true;
+  } else if (!tensor) {
+    r->missing++;
+    complain(r, "tensor '%s' is missing%s", name,
+             role == FE_HEAD ? " (tie_word_embeddings is false)" : "");
+  } else {
+    tensor->used = true;
+    if (check_tensor(r, tensor, role, place)) return tensor;
+  }
+  return NULL;
+}
+
+/* ---- one weight ------------------------------------------------------------------------ */
+
+/* All parts, of one type. */
+static bool find_parts(resolver *r, fe_weight *w, const fe_place *place) {
+  bool sound = true;
+  const fe_tensor **parts = base_arena_alloc(&r->model->arena, w->part_count + 1, sizeof *parts);
+  r->failed = r->failed || !parts;
+  for (uint32_t i = 0; parts && i < w->part_count; i++) {
+    parts[i] = find_part(r, (fe_role)w->role, w->layer, place, i);
+    sound = sound && parts[i];
+    if (!sound || parts[i]->scheme == parts[0]->scheme) continue;
+    r->mistyped++;
+    sound = false;
+    complain(r, "tensor '%s' is of type %s, but '%s' of type %s: expected one type", parts[i]->name,
+             parts[i]->type, parts[0]->name, parts[0]->type);
+  }
+  w->parts = parts;
+  return parts && sound;
+}
+
+/* Where the whole weight lies in a tensor as it is. */
+static const uint8_t *in_one_piece(const fe_weight *w) {
+  const fe_view *v = &w->view;
+  uint64_t rows = w->vector ? w->columns : w->rows;
+  size_t bytes = 0;
+  if (w->part_count != 1 || v->transposed || w->plus != 0 || v->step != 1) return NULL;
+  if (v->block && v->block != rows && v->block != v->stride) return NULL;
+  if (!weights_row_bytes(w->scheme, w->vector ? 1 : w->columns, &bytes)) return NULL;
+  return w->parts[0]->data + v->first * bytes;
+}
+
+/* The tensor's own name if it is the weight's alone; "TENSOR:role" of a part. */
+static const char *weight_name(resolver *r, const fe_weight *w, const fe_place *place) {
+  static const char *const roles[] = {
+#define ROLE(name, ...) #name,
+#include "frontend/roles.def"
+#undef ROLE
+  };
+  base_arena *arena = &r->model->arena;
+  const char *tensor = fe_place_name(arena, place->name, w->layer, UINT32_MAX);
+  uint64_t stored = 1;
+  for (uint32_t i = 0; i < place->dim_count; i++) stored *= place->dims[i];
+  if (!tensor || stored * w->part_count == w->rows * w->columns) return tensor;
+  char *name = base_arena_format(arena, "%s:%s", tensor, roles[w->role]);
+  for (char *p = name ? name + strlen(tensor) : name; p && *p; p++)
+    if (*p >= 'A' && *p <= 'Z') *p = (char)(*p - 'A' + 'a');
+  return name;
+}
+
+/* A weight that no file has: all its numbers are one. */
+static const char *constant_name(resolver *r, const fe_weight *w) {
+  return fe_role_name(&r->model->arena, r->model, r->gguf, (fe_role)w->role, w->layer);
+}
+
+static bool locate(resolver *r, fe_weight *w, const fe_place *place) {
+  if (!place->name) {
+    w->name = constant_name(r, w);
+    w->scheme = STELE_F32;
+    return true;
+  }
+  w->part_count = strstr(place->name, "%e") ? r->model->experts.count : 1;
+  if (!find_parts(r, w, place)) return false;
+  w->name = weight_name(r, w, place);
+  w->scheme = w->plus == 0 ? w->parts[0]->scheme : (uint32_t)STELE_F32;
+  w->data = in_one_piece(w);
+  size_t bytes;
+  if (!w->vector && weights_row_bytes(w->scheme, w->columns, &bytes))
+    r->scheme_bytes[w->scheme] += w->rows * bytes;
   return true;
 }
 
 static void resolve_role(resolver *r, fe_role role, int32_t layer) {
-  uint64_t rows, columns;
   fe_model *m = r->model;
-  if (!r->family->has(m, role, layer, &rows, &columns)) return;
-  const char *name = fe_role_name(&r->scratch, r->gguf, role, layer);
-  if (!name) {
-    r->failed = true;
-    return;
-  }
-  fe_tensor *tensor = fe_tensors_find(&m->tensors, name);
-  if (!tensor) {
-    r->missing++;
-    complain(r, "tensor '%s' is missing%s", name,
-             role == FE_HEAD ? " (tie_word_embeddings is false)" : "");
-    return;
-  }
-  tensor->used = true;
-  if (!check_tensor(r, tensor, role, rows, columns)) return;
-  if (m->weight_count == r->weight_limit) return; /* each tensor is one weight at most */
-  m->weights[m->weight_count++] = (fe_weight){.name = tensor->name,
-                                              .role = role,
-                                              .layer = layer,
-                                              .scheme = tensor->scheme,
-                                              .rows = rows,
-                                              .columns = columns,
-                                              .data = tensor->data};
-  if (!is_vector(role)) r->scheme_bytes[tensor->scheme] += tensor->bytes;
+  fe_weight w = {.role = role, .layer = layer, .vector = fe_role_is_vector(role)};
+  if (!r->family->has(m, role, layer, &w.rows, &w.columns)) return;
+  fe_place place = fe_place_of(m, r->family, role, layer, r->gguf);
+  w.view = place.view;
+  w.plus = place.plus;
+  if (role >= FE_EXPERT_GATE && role <= FE_EXPERT_DOWN) w.experts = m->experts.count;
+  if (!locate(r, &w, &place)) return;
+  r->failed = r->failed || !w.name;
+  m->weights[m->weight_count++] = w;
 }
 
-static void resolve_all(resolver *r) {
+static void each_role(resolver *r, void (*visit)(resolver *r, fe_role role, int32_t layer)) {
   uint32_t role = 0;
-  for (; role < FE_ROLE_COUNT && !scopes[role].layer; role++) resolve_role(r, (fe_role)role, -1);
+  for (; role < FE_ROLE_COUNT && !fe_role_in_layers((fe_role)role); role++)
+    visit(r, (fe_role)role, -1);
   for (uint32_t layer = 0; layer < r->model->layers; layer++)
     for (uint32_t i = role; i < FE_ROLE_COUNT; i++)
-      if (scopes[i].layer) resolve_role(r, (fe_role)i, (int32_t)layer);
+      if (fe_role_in_layers((fe_role)i)) visit(r, (fe_role)i, (int32_t)layer);
   for (; role < FE_ROLE_COUNT; role++)
-    if (!scopes[role].layer) resolve_role(r, (fe_role)role, -1);
+    if (!fe_role_in_layers((fe_role)role)) visit(r, (fe_role)role, -1);
+}
+
+static void count_role(resolver *r, fe_role role, int32_t layer) {
+  uint64_t rows, columns;
+  if (r->family->has(r->model, role, layer, &rows, &columns)) r->weight_limit++;
 }
 
 /* Buffers that older checkpoints carry along: recomputed, never read. */
@@ -188,8 +246,8 @@ static bool is_buffer(const char *name) {
 
 /* A tied model's file may hold the output matrix once more; it must then be the embedding. */
 static bool is_tied_copy(resolver *r, const fe_tensor *tensor) {
-  const char *head = fe_role_name(&r->scratch, r->gguf, FE_HEAD, -1);
-  const char *embed = fe_role_name(&r->scratch, r->gguf, FE_EMBED, -1);
+  const char *head = fe_role_name(&r->scratch, r->model, r->gguf, FE_HEAD, -1);
+  const char *embed = fe_role_name(&r->scratch, r->model, r->gguf, FE_EMBED, -1);
   if (!head || !embed) r->failed = true;
   if (r->failed || !r->model->tied || strcmp(tensor->name, head) != 0) return false;
   const fe_tensor *embedding = fe_tensors_find(&r->model->tensors, embed);
@@ -237,10 +295,10 @@ stele_status fe_resolve_weights(fe_model *model, const fe_family *family, bool g
                                 stele_sink *sink) {
   resolver r = {.model = model, .family = family, .gguf = gguf};
   r.end = &r.first;
-  r.weight_limit = (uint32_t)base_min(model->tensors.count, UINT32_MAX);
+  each_role(&r, count_role);
   model->weights = base_arena_alloc(&model->arena, r.weight_limit, sizeof *model->weights);
   if (!model->weights) r.failed = true;
-  if (!r.failed) resolve_all(&r);
+  if (!r.failed) each_role(&r, resolve_role);
   if (!r.failed) report_unused(&r);
   stele_status status = report(&r, sink);
   model->weight_scheme_class = most_bytes(&r);

@@ -90,7 +90,7 @@ static MlirValue attention(const step_state *s, MlirValue n) {
   MlirOperation op = with_group(s, emit(s, STELE_OP_ATTENTION, q, result(after), none,
                                         (int64_t)model->heads * model->value_head));
   ir_set_int(op, "heads", model->heads);
-  ir_set_float(op, "scale", model->attention_scale);
+  ir_set_float(op, "scale", model->layer[s->layer].attention_scale);
   ir_set_float(op, "soft_cap", model->soft_cap);
   return result(op);
 }

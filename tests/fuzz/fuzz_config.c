@@ -28,7 +28,7 @@ static stele_status fill(fe_model *model, const fe_config *config, stele_sink *s
   BASE_TRY(fe_family_find(config->path, config->type, false, sink, &family));
   model->family = family->name;
   BASE_TRY(family->describe(config, model, sink));
-  for (uint32_t i = 0; i < model->ropes->rotary / 2; i++)
+  for (uint32_t i = 0; model->rope_count && i < model->ropes->rotary / 2; i++)
     if (model->ropes->inv_freq[i] != model->ropes->inv_freq[i]) abort(); /* NaN */
   return fe_hf_extras(model, scratch_directory(), config, sink);
 }

@@ -16,19 +16,25 @@ static const struct {
              [STELE_F16] = {"F16", "float16"},
              [STELE_BF16] = {"BF16", "bfloat16"}};
 
+static uint64_t numbers_of(const fe_tensor *tensor) {
+  uint64_t count = 1;
+  for (uint32_t i = 0; i < tensor->dim_count; i++) count *= tensor->dims[i];
+  return count;
+}
+
 static void put_header(const fe_model *model, uint32_t scheme, base_buffer *out) {
   uint64_t offset = 0, element = weights_scheme_get(scheme)->block_bytes;
   base_buffer text = {0};
   base_buffer_printf(&text, "{\"__metadata__\":{\"format\":\"pt\"}");
-  for (uint32_t i = 0; i < model->weight_count; i++) {
-    const fe_weight *w = &model->weights[i];
-    uint64_t bytes = w->rows * w->columns * element;
-    char rows[32] = "";
-    if (w->rows > 1) snprintf(rows, sizeof rows, "%" PRIu64 ",", w->rows);
-    base_buffer_printf(&text,
-                       ",\"%s\":{\"dtype\":\"%s\",\"shape\":[%s%" PRIu64
-                       "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}",
-                       w->name, names[scheme].dtype, rows, w->columns, offset, offset + bytes);
+  for (size_t i = 0; i < model->tensors.count; i++) {
+    const fe_tensor *t = &model->tensors.list[i];
+    uint64_t bytes = numbers_of(t) * element;
+    base_buffer_printf(&text, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[", t->name,
+                       names[scheme].dtype);
+    for (uint32_t d = 0; d < t->dim_count; d++)
+      base_buffer_printf(&text, "%s%" PRIu64, d ? "," : "", t->dims[d]);
+    base_buffer_printf(&text, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", offset,
+                       offset + bytes);
     offset += bytes;
   }
   base_buffer_printf(&text, "}");
@@ -43,9 +49,9 @@ static stele_status save_weights(const fe_model *model, uint32_t scheme, const c
                                  stele_sink *sink) {
   base_buffer out = {0};
   put_header(model, scheme, &out);
-  for (uint32_t i = 0; i < model->weight_count; i++) {
-    const fe_weight *w = &model->weights[i];
-    test_encode(scheme, (const float *)(const void *)w->data, w->rows * w->columns, &out);
+  for (size_t i = 0; i < model->tensors.count; i++) {
+    const fe_tensor *t = &model->tensors.list[i];
+    test_encode(scheme, (const float *)(const void *)t->data, numbers_of(t), &out);
   }
   stele_status status = out.failed ? base_fail(sink, STELE_OUT_OF_MEMORY, "out of memory")
                                    : put_file(path, out.data, out.size, sink);

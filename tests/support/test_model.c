@@ -6,12 +6,15 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <string.h>
 
 #include "frontend/config.h"
 #include "frontend/decoder.h"
 #include "frontend/families.h"
 #include "frontend/json.h"
 #include "frontend/model.h"
+#include "frontend/resolve.h"
+#include "frontend/tensors.h"
 
 test_options test_options_default(void) {
   return (test_options){.family = "llama",
@@ -61,54 +64,95 @@ static float normal(uint64_t *state) { /* Box and Muller */
   return (float)(radius * cos(2.0 * M_PI * uniform(state)));
 }
 
-static void draw(uint64_t seed, const fe_weight *weight, float *out) {
-  uint64_t state = seed * 0x100000001b3u + (uint64_t)(weight->layer + 1) * 977 + weight->role;
-  bool vector = weight->rows == 1, norm = weight->role == FE_ATTENTION_NORM ||
-                                          weight->role == FE_MLP_NORM ||
-                                          weight->role == FE_FINAL_NORM ||
-                                          weight->role == FE_Q_NORM || weight->role == FE_K_NORM;
-  float scale = vector ? 0.2f : 1.0f / sqrtf((float)weight->columns);
-  if (weight->role == FE_EMBED) scale = 1.0f;
-  if (weight->role == FE_HEAD) scale *= 2.0f;
-  for (uint64_t i = 0; i < weight->rows * weight->columns; i++)
-    out[i] = normal(&state) * scale + (norm ? 1.0f : 0.0f);
+/* Numbers of one tensor, drawn for the first role that it has. */
+static void draw(uint64_t seed, const fe_tensor *tensor, fe_role role, float *out) {
+  bool vector = fe_role_is_vector(role);
+  float mean = 0.0f,
+        scale = vector ? 0.2f : 1.0f / sqrtf((float)tensor->dims[tensor->dim_count - 1]);
+  if (fe_role_is_norm(role)) mean = 1.0f;
+  if (role == FE_EMBED) scale = 1.0f;
+  if (role == FE_HEAD) scale *= 2.0f;
+  for (uint64_t i = 0; i < tensor->bytes / sizeof *out; i++) out[i] = normal(&seed) * scale + mean;
 }
 
 /* ---- the model ------------------------------------------------------------------------- */
 
-static stele_status add_weight(const test_options *o, fe_model *model, const fe_family *family,
-                               fe_role role, int32_t layer, stele_sink *sink) {
-  fe_weight weight = {.role = role, .layer = layer, .scheme = STELE_F32};
-  if (!family->has(model, role, layer, &weight.rows, &weight.columns)) return STELE_OK;
-  float *data = base_arena_alloc(&model->arena, weight.rows * weight.columns, sizeof *data);
-  weight.name = fe_role_name(&model->arena, false, role, layer);
-  if (!data || !weight.name) return base_fail(sink, STELE_OUT_OF_MEMORY, "out of memory");
-  draw(o->seed, &weight, data);
-  weight.data = (const uint8_t *)data;
-  model->weights[model->weight_count++] = weight;
+typedef struct drawing {
+  const test_options *options;
+  fe_model *model;
+  const fe_family *family;
+  size_t limit;
+} drawing;
+
+static stele_status no_memory(stele_sink *sink) {
+  return base_fail(sink, STELE_OUT_OF_MEMORY, "out of memory");
+}
+
+static bool known(const fe_model *model, const char *name) {
+  for (size_t i = 0; i < model->tensors.count; i++)
+    if (strcmp(model->tensors.list[i].name, name) == 0) return true;
+  return false;
+}
+
+static stele_status grow(drawing *d, stele_sink *sink) {
+  fe_tensors *all = &d->model->tensors;
+  if (all->count < d->limit) return STELE_OK;
+  d->limit = 2 * d->limit + 64;
+  fe_tensor *list = base_arena_alloc(&d->model->arena, d->limit, sizeof *list);
+  if (!list) return no_memory(sink);
+  if (all->count) memcpy(list, all->list, all->count * sizeof *list);
+  all->list = list;
+  return STELE_OK;
+}
+
+/* The tensor of a role, an expert's where each has its own, unless it is there already. */
+static stele_status add_tensor(drawing *d, fe_role role, int32_t layer, const fe_place *place,
+                               uint32_t expert, stele_sink *sink) {
+  base_arena *arena = &d->model->arena;
+  fe_tensor t = {.scheme = STELE_F32, .dim_count = place->dim_count, .type = "F32"};
+  BASE_TRY(grow(d, sink));
+  memcpy(t.dims, place->dims, sizeof t.dims);
+  t.name = fe_place_name(arena, place->name, layer, expert);
+  if (!t.name) return no_memory(sink);
+  if (known(d->model, t.name)) return STELE_OK;
+  t.bytes = sizeof(float);
+  for (uint32_t i = 0; i < t.dim_count; i++) t.bytes *= (size_t)t.dims[i];
+  float *data = base_arena_alloc(arena, t.bytes / sizeof *data, sizeof *data);
+  if (!data) return no_memory(sink);
+  draw(d->options->seed * 0x100000001b3u + (uint64_t)(layer + 1) * 977 + role + expert * 7919u, &t,
+       role, data);
+  for (size_t i = 0; i < t.bytes / sizeof *data; i++) data[i] -= place->plus;
+  t.data = (const uint8_t *)data;
+  d->model->tensors.list[d->model->tensors.count++] = t;
+  return STELE_OK;
+}
+
+static stele_status add_role(drawing *d, fe_role role, int32_t layer, stele_sink *sink) {
+  uint64_t rows, columns;
+  if (!d->family->has(d->model, role, layer, &rows, &columns)) return STELE_OK;
+  fe_place place = fe_place_of(d->model, d->family, role, layer, false);
+  if (!place.name) return STELE_OK;
+  uint32_t parts = strstr(place.name, "%e") ? d->model->experts.count : 1;
+  for (uint32_t i = 0; i < parts; i++) BASE_TRY(add_tensor(d, role, layer, &place, i, sink));
   return STELE_OK;
 }
 
 static stele_status fill(const test_options *o, fe_model *model, const fe_config *config,
                          stele_sink *sink) {
-  const fe_family *family;
-  BASE_TRY(fe_family_find("options", o->family, false, sink, &family));
-  BASE_TRY(family->describe(config, model, sink));
-  model->family = family->name;
-  model->weights = base_arena_alloc(&model->arena, (size_t)(model->layers + 1) * FE_ROLE_COUNT,
-                                    sizeof(fe_weight));
+  drawing d = {.options = o, .model = model};
+  BASE_TRY(fe_family_find("options", config->type, false, sink, &d.family));
+  model->family = d.family->name;
+  BASE_TRY(d.family->describe(config, model, sink));
   model->stop_ids = base_arena_alloc(&model->arena, 1, sizeof *model->stop_ids);
-  if (!model->weights || !model->stop_ids)
-    return base_fail(sink, STELE_OUT_OF_MEMORY, "out of memory");
+  if (!model->stop_ids) return no_memory(sink);
   model->stop_ids[0] = 2;
   model->stop_count = 1;
   model->bos_id = 1;
-  BASE_TRY(add_weight(o, model, family, FE_EMBED, -1, sink));
-  for (uint32_t layer = 0; layer < model->layers; layer++)
-    for (uint32_t role = FE_EMBED + 1; role < FE_FINAL_NORM; role++)
-      BASE_TRY(add_weight(o, model, family, (fe_role)role, (int32_t)layer, sink));
-  BASE_TRY(add_weight(o, model, family, FE_FINAL_NORM, -1, sink));
-  return add_weight(o, model, family, FE_HEAD, -1, sink);
+  for (uint32_t role = 0; role < FE_ROLE_COUNT; role++)
+    for (int32_t layer = -1; layer < (int32_t)model->layers; layer++)
+      BASE_TRY(add_role(&d, (fe_role)role, layer, sink));
+  BASE_TRY(fe_tensors_sort("random", &model->tensors, sink));
+  return fe_resolve_weights(model, d.family, false, sink);
 }
 
 stele_status test_model_random(const test_options *options, stele_sink *sink,

@@ -1,4 +1,5 @@
-/* Qwen 1.5, Qwen2, Qwen2.5: Llama's graph with biases on query, key and value. */
+/* Qwen 1.5, Qwen2, Qwen2.5: Llama's graph with biases on query, key and value, and windows in the
+ * upper layers where the configuration switches them on. */
 #include "frontend/decoder.h"
 #include "frontend/families.h"
 #include "stele/program.h"
@@ -7,8 +8,8 @@ static stele_status describe(const fe_config *config, fe_model *model, stele_sin
   const fe_decoder_defaults defaults = {
       .positions = 32768, .theta = 1e4, .eps = 1e-6, .gguf_pairing = STELE_PAIR_HALVES};
   BASE_TRY(fe_decoder_describe(config, model, &defaults, sink));
-  model->roles |= FE_ROLE(FE_Q_BIAS) | FE_ROLE(FE_K_BIAS) | FE_ROLE(FE_V_BIAS);
-  fe_decoder_unused_window(config);
+  fe_decoder_add(model, FE_QKV_BIASES);
+  fe_decoder_window_flag(config, model, 28);
   return fe_config_status(config);
 }
 

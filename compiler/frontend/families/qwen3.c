@@ -10,11 +10,9 @@ static stele_status describe(const fe_config *config, fe_model *model, stele_sin
                                         .eps = 1e-6,
                                         .gguf_pairing = STELE_PAIR_HALVES};
   BASE_TRY(fe_decoder_describe(config, model, &defaults, sink));
-  model->roles |= FE_ROLE(FE_Q_NORM) | FE_ROLE(FE_K_NORM);
-  fe_decoder_optional(
-      config, model, "attention_bias",
-      FE_ROLE(FE_Q_BIAS) | FE_ROLE(FE_K_BIAS) | FE_ROLE(FE_V_BIAS) | FE_ROLE(FE_O_BIAS));
-  fe_decoder_unused_window(config);
+  fe_decoder_add(model, FE_HEAD_NORMS);
+  fe_decoder_optional(config, model, "attention_bias", false, FE_ATTENTION_BIASES);
+  fe_decoder_window_flag(config, model, 28);
   return fe_config_status(config);
 }
 

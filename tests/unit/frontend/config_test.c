@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common.h"
+#include "frontend/decoder.h"
 #include "frontend/families.h"
 #include "frontend/json.h"
 #include "frontend/model.h"
@@ -72,7 +73,13 @@ static void expect_same(const fe_model *a, const fe_model *b) {
   assert_true(a->value_head == b->value_head && a->intermediate == b->intermediate);
   assert_true(a->model_positions == b->model_positions && a->function == b->function);
   assert_true(a->tied == b->tied && a->roles == b->roles && a->norm_eps == b->norm_eps);
-  assert_true(a->attention_scale == b->attention_scale && a->rope_count == b->rope_count);
+  assert_true(a->layer->attention_scale == b->layer->attention_scale &&
+              a->rope_count == b->rope_count);
+  for (uint32_t i = 0; i < a->layers; i++) {
+    const fe_layer *p = &a->layer[i], *q = &b->layer[i];
+    assert_true(p->group_kind == q->group_kind && p->window == q->window && p->rope == q->rope);
+    assert_true(p->roles == q->roles);
+  }
   const fe_rope *x = a->ropes, *y = b->ropes;
   assert_true(x->rotary == y->rotary && x->rule == y->rule && x->pairing == y->pairing);
   assert_true(x->base == y->base && x->factor == y->factor && x->original == y->original);
@@ -81,8 +88,10 @@ static void expect_same(const fe_model *a, const fe_model *b) {
 
 static void old_and_new_form_agree(void **state) {
   (void)state;
-  static const char *const names[] = {"llama2",        "llama3", "llama_bias", "llama_linear",
-                                      "llama_dynamic", "qwen2",  "qwen3"};
+  static const char *const names[] = {
+      "llama2",     "llama3",        "llama_bias", "llama_linear", "llama_dynamic",
+      "llama_yarn", "qwen2",         "qwen3",      "mistral",      "qwen2_sliding",
+      "phi3",       "phi3_longrope", "gemma",      "smollm3"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     reading a = describe_file(names[i], "new"), b = describe_file(names[i], "old");
     expect_same(a.model, b.model);
@@ -93,12 +102,8 @@ static void old_and_new_form_agree(void **state) {
 
 static bool has(const fe_model *model, fe_role role) {
   uint64_t rows, columns;
-  size_t count;
-  const fe_family *const *all = fe_families(&count);
-  for (size_t i = 0; i < count; i++)
-    if (strcmp(all[i]->name, model->family) == 0)
-      return all[i]->has(model, role, 0, &rows, &columns);
-  return false;
+  int32_t layer = fe_role_in_layers(role) ? 0 : -1;
+  return fe_family_of(model)->has(model, role, layer, &rows, &columns);
 }
 
 static void families_differ_as_they_should(void **state) {
@@ -113,7 +118,7 @@ static void families_differ_as_they_should(void **state) {
   assert_true(has(qwen3.model, FE_Q_NORM) && has(qwen3.model, FE_K_NORM));
   assert_false(has(qwen3.model, FE_Q_BIAS) || has(qwen3.model, FE_HEAD));
   assert_true(qwen3.model->tied && qwen3.model->key_head == 32);
-  assert_true(fabs(qwen3.model->attention_scale - 1.0 / sqrt(32.0)) < 1e-15);
+  assert_true(fabs(qwen3.model->layer->attention_scale - 1.0 / sqrt(32.0)) < 1e-15);
   done(&llama);
   done(&bias);
   done(&qwen2);
@@ -167,7 +172,7 @@ static void fields_are_checked(void **state) {
   expect_fails("{" LLAMA ",\"head_dim\":70000}", "expected at most 65536");
   expect_fails("{" LLAMA ",\"rms_norm_eps\":0}", "'rms_norm_eps' is 0, expected a number above 0");
   expect_fails("{" LLAMA ",\"tie_word_embeddings\":1}", "is 1, expected true or false");
-  expect_fails("{" LLAMA ",\"hidden_act\":\"gelu_fast\"}", "\"gelu_fast\", which is not supported");
+  expect_fails("{" LLAMA ",\"hidden_act\":\"mish\"}", "\"mish\", which is not supported");
   expect_fails("{" LLAMA ",\"hidden_act\":{}}", "'hidden_act' is an object");
   expect_fails(
       "{\"model_type\":\"llama\",\"hidden_size\":65,\"num_hidden_layers\":2,"
@@ -183,12 +188,12 @@ static void every_mistake_is_listed(void **state) {
   (void)state;
   reading r = describe(
       "{\"model_type\":\"llama\",\"hidden_size\":-1,\"num_attention_heads\":4.5,"
-      "\"vocab_size\":256,\"hidden_act\":\"tanh\",\"rope_scaling\":{\"type\":\"longrope\","
+      "\"vocab_size\":256,\"hidden_act\":\"tanh\",\"rope_scaling\":{\"type\":\"spiral\","
       "\"factor\":2}}");
   assert_int_equal(r.status, STELE_BAD_FORMAT);
   EXPECT_WORDS(&r.sink, "'hidden_size' is -1", "'num_attention_heads' is 4.5",
                "'num_hidden_layers' is missing", "'intermediate_size' is missing",
-               "'hidden_act' is \"tanh\"", "'rope_scaling.rope_type' is \"longrope\"");
+               "'hidden_act' is \"tanh\"", "'rope_scaling.rope_type' is \"spiral\"");
   done(&r);
 }
 
@@ -201,12 +206,43 @@ static void unknown_mathematics_is_refused(void **state) {
   expect_fails("{" LLAMA ",\"num_local_experts\":8}", "'num_local_experts' is 8");
   expect_fails("{" LLAMA ",\"partial_rotary_factor\":0.5}", "partial_rotary_factor");
   expect_fails("{" LLAMA ",\"logits_scaling\":8.0}", "'logits_scaling' is 8.0");
-  expect_fails("{\"model_type\":\"mistral\"," BASE "}", "is missing, which means 4096");
-  expect_fails("{\"model_type\":\"mistral\"," BASE ",\"sliding_window\":16}", "is 16");
+  expect_fails("{" LLAMA ",\"attention_bias\":true,\"qkv_bias\":true}", "'qkv_bias' is true");
+}
+
+/* What config.json says of layers that differ. */
+static void layers_are_checked(void **state) {
+  (void)state;
+  expect_fails("{\"model_type\":\"mistral\"," BASE ",\"sliding_window\":0}",
+               "'sliding_window' is 0, expected a whole number from 1");
   expect_fails("{\"model_type\":\"qwen2\"," BASE
-               ",\"use_sliding_window\":true,"
-               "\"sliding_window\":16}",
-               "'use_sliding_window' is true");
+               ",\"use_sliding_window\":true,\"sliding_window\":16,"
+               "\"layer_types\":[\"full_attention\",\"banded_attention\"]}",
+               "'layer_types' has \"banded_attention\" at 1, which is not supported");
+  expect_fails("{\"model_type\":\"qwen2\"," BASE
+               ",\"use_sliding_window\":true,\"sliding_window\":16,"
+               "\"layer_types\":[\"full_attention\"]}",
+               "'layer_types' is not a list of 2 entries");
+  expect_fails("{\"model_type\":\"smollm3\"," BASE
+               ",\"num_key_value_heads\":2,\"no_rope_layers\":[1,\"x\"]}",
+               "'no_rope_layers' has no number at 1");
+}
+
+static void layers_differ_as_they_should(void **state) {
+  (void)state;
+  reading a = describe("{\"model_type\":\"mistral\"," BASE "}");
+  assert_true(a.status == STELE_OK && a.model->layer[1].window == 4096);
+  assert_int_equal(a.model->layer[0].group_kind, STELE_GROUP_WINDOW);
+  reading b = describe_file("qwen2_sliding", "new"), c = describe_file("smollm3", "old");
+  assert_true(b.model->layer[0].window == 0 && b.model->layer[1].window == 16);
+  assert_true(c.model->layer[2].rope == 0 && c.model->layer[3].rope == -1);
+  reading d = describe("{\"model_type\":\"qwen2\"," BASE
+                       ",\"use_sliding_window\":true,\"sliding_window\":16,"
+                       "\"max_window_layers\":1}");
+  assert_true(d.model->layer[0].window == 0 && d.model->layer[1].window == 16);
+  done(&a);
+  done(&b);
+  done(&c);
+  done(&d);
 }
 
 static void neutral_values_are_fine(void **state) {
@@ -229,7 +265,19 @@ static void neutral_values_are_fine(void **state) {
 
 static void rope_parameters_are_checked(void **state) {
   (void)state;
-  expect_fails("{" LLAMA ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":2.0}}", "\"yarn\"");
+  expect_fails("{" LLAMA ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":2.0}}",
+               "'rope_scaling.original_max_position_embeddings' is missing");
+  expect_fails("{" LLAMA ",\"rope_scaling\":{\"type\":\"mrope\"}}", "is \"mrope\", which is not");
+  expect_fails("{\"model_type\":\"phi3\"," BASE
+               ",\"original_max_position_embeddings\":32,\"rope_scaling\":{\"type\":\"longrope\","
+               "\"short_factor\":[1,1],\"long_factor\":[1,1,1,1,1,1,1,0]}}",
+               "'rope_scaling.short_factor' is not a list of 8 numbers");
+  expect_fails("{\"model_type\":\"phi3\"," BASE
+               ",\"original_max_position_embeddings\":32,\"rope_scaling\":{\"type\":\"longrope\","
+               "\"short_factor\":[1,1],\"long_factor\":[1,1,1,1,1,1,1,0]}}",
+               "'rope_scaling.long_factor' has 0 at 7");
+  expect_fails("{\"model_type\":\"phi3\"," BASE ",\"partial_rotary_factor\":0.2}",
+               "makes 3 elements");
   expect_fails("{" LLAMA ",\"rope_scaling\":{\"type\":\"linear\"}}",
                "'rope_scaling.factor' is missing");
   expect_fails("{" LLAMA ",\"rope_scaling\":7}", "'rope_scaling' is 7, expected an object");
@@ -344,6 +392,8 @@ int main(void) {
       cmocka_unit_test(fields_are_checked),
       cmocka_unit_test(every_mistake_is_listed),
       cmocka_unit_test(unknown_mathematics_is_refused),
+      cmocka_unit_test(layers_are_checked),
+      cmocka_unit_test(layers_differ_as_they_should),
       cmocka_unit_test(neutral_values_are_fine),
       cmocka_unit_test(rope_parameters_are_checked),
       cmocka_unit_test(frequencies_are_those_of_transformers),

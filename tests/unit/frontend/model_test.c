@@ -58,30 +58,34 @@ static fe_model *open_model(fixture *f, const char *path) {
   return model;
 }
 
-static fe_weight *weight(fixture *f, const char *name) {
-  for (uint32_t i = 0; i < f->model->weight_count; i++)
-    if (strcmp(f->model->weights[i].name, name) == 0) return &f->model->weights[i];
-  fail_msg("no weight '%s'", name);
+static fe_tensor *tensor(fixture *f, const char *name) {
+  for (size_t i = 0; i < f->model->tensors.count; i++)
+    if (strcmp(f->model->tensors.list[i].name, name) == 0) return &f->model->tensors.list[i];
+  fail_msg("no tensor '%s'", name);
   return NULL;
 }
 
 static void drop(fixture *f, const char *name) {
-  fe_weight *place = weight(f, name);
-  *place = f->model->weights[--f->model->weight_count];
+  fe_tensor *place = tensor(f, name);
+  *place = f->model->tensors.list[--f->model->tensors.count];
 }
 
 static void add(fixture *f, const char *name, const char *like) {
-  fe_weight copy = *weight(f, like);
-  copy.name = name;
-  f->model->weights[f->model->weight_count++] = copy;
+  fe_tensors *all = &f->model->tensors;
+  fe_tensor *list = base_arena_alloc(&f->model->arena, all->count + 1, sizeof *list);
+  assert_non_null(list);
+  memcpy(list, all->list, all->count * sizeof *list);
+  list[all->count] = *tensor(f, like);
+  list[all->count++].name = name;
+  all->list = list;
 }
 
 /* ---- sound models ---------------------------------------------------------------------- */
 
 static void decode(const fe_weight *w, uint64_t row, float *out) {
-  size_t bytes;
-  assert_true(weights_row_bytes(w->scheme, w->columns, &bytes));
-  weights_decode(w->scheme, w->data + row * bytes, w->columns, out);
+  uint8_t buffer[4096];
+  assert_true(w->columns <= sizeof buffer / sizeof *out);
+  weights_decode(w->scheme, fe_weight_rows(w, row, 1, buffer), w->columns, out);
 }
 
 /* Row r of a matrix of heads, as llama.cpp's converter moves it. */
@@ -244,8 +248,8 @@ static void every_wrong_tensor_is_listed(void **state) {
   drop(f, "model.norm.weight");
   add(f, "model.layers.7.mlp.up_proj.weight", "model.layers.0.mlp.up_proj.weight");
   add(f, "model.layers.0.self_attn.q_proj.bias", "model.layers.0.input_layernorm.weight");
-  weight(f, "model.layers.0.self_attn.k_proj.weight")->rows = 16;
-  weight(f, "model.layers.1.input_layernorm.weight")->columns = 32;
+  tensor(f, "model.layers.0.self_attn.k_proj.weight")->dims[0] = 16;
+  tensor(f, "model.layers.1.input_layernorm.weight")->dims[0] = 32;
   save_hf(f, STELE_F16);
   expect_open_fails(f->hf, STELE_BAD_FORMAT, &f->sink);
   EXPECT_WORDS(&f->sink, "6 tensors", "missing: 2", "not expected: 2", "another shape: 2",
@@ -297,7 +301,7 @@ static void unsupported_types_are_named(void **state) {
   patch(in(f->hf, "model.safetensors"), "\"dtype\":\"F32\",\"shape\":[96,64]",
         "\"dtype\":\"U32\",\"shape\":[96,64]");
   expect_open_fails(f->hf, STELE_UNSUPPORTED, &f->sink);
-  EXPECT_WORDS(&f->sink, "'I32' of tensor 'model.embed_tokens.weight' is not supported",
+  EXPECT_WORDS(&f->sink, "'I32' of tensor 'lm_head.weight' is not supported",
                "'U32' of tensor 'model.layers.0.mlp.gate_proj.weight'", "F32, F16, BF16");
 }
 
@@ -332,23 +336,22 @@ static void unsupported_gguf_types_are_named(void **state) {
 
 /* ---- shards ---------------------------------------------------------------------------- */
 
-/* Writes the even weights into one shard and the odd ones into another, and an index. */
+/* Writes the even tensors into one shard and the odd ones into another, and an index. */
 static void save_shards(fixture *f) {
   char index[8192] = "{\"metadata\":{},\"weight_map\":{";
   fe_model all = *f->model, part = all;
   save_hf(f, STELE_F32);
   assert_int_equal(remove(in(f->hf, "model.safetensors")), 0);
   for (uint32_t shard = 0; shard < 2; shard++) {
-    fe_weight some[64];
+    fe_tensor some[64];
     char target[64];
-    part.weights = some;
-    part.weight_count = 0;
+    part.tensors = (fe_tensors){.list = some};
     snprintf(target, sizeof target, "model-0000%u-of-00002.safetensors", shard + 1);
-    for (uint32_t i = shard; i < all.weight_count; i += 2) {
+    for (size_t i = shard; i < all.tensors.count; i += 2) {
       size_t at = strlen(index);
-      snprintf(index + at, sizeof index - at, "%s\"%s\":\"%s\"", i ? "," : "", all.weights[i].name,
-               target);
-      some[part.weight_count++] = all.weights[i];
+      snprintf(index + at, sizeof index - at, "%s\"%s\":\"%s\"", i ? "," : "",
+               all.tensors.list[i].name, target);
+      some[part.tensors.count++] = all.tensors.list[i];
     }
     assert_int_equal(test_model_save_hf(&f->options, &part, STELE_F32, f->hf, &f->sink), STELE_OK);
     assert_int_equal(rename(in(f->hf, "model.safetensors"), in(f->hf, target)), 0);
