@@ -99,13 +99,19 @@ static stele_status map_beside(stele_model *model, const char *path, stele_sink 
   return status;
 }
 
+/* What is not in memory yet comes as it is read, in huge pages where the file system has them:
+ * reading ahead of that would bring it in small ones. */
+static void ask_for(void *weights, size_t bytes) {
+  if (madvise(weights, bytes, MADV_HUGEPAGE) != 0) madvise(weights, bytes, MADV_WILLNEED);
+}
+
 static stele_status map_weights(stele_model *model, const char *path, stele_sink *sink) {
   if (model->artifact->weights_file)
     BASE_TRY(map_beside(model, path, sink));
   else
     model->weights = model->file.data + model->trailer.weights_offset;
   size_t bytes = (size_t)model->artifact->weights_bytes;
-  if (bytes) madvise((void *)(uintptr_t)model->weights, bytes, MADV_WILLNEED);
+  if (bytes) ask_for((void *)(uintptr_t)model->weights, bytes);
   return STELE_OK;
 }
 
