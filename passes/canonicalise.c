@@ -2,7 +2,8 @@
  * requires: a module at the model level
  * ensures:  no op whose result nobody reads; of two equal ops on the same operands one; rows that
  *           last_token would drop are not computed in what comes after the last cache write
- * gone:     last_token in steps of width 1, rope of nothing
+ * gone:     last_token in steps of width 1, rope of nothing, a scale of one; in front of an argmax
+ *           what leaves the order of the logits as it is: soft_cap, a scale above zero
  *
  * Going back from a step's end, dead ops are dropped and last_token moves before the op whose
  * result it reads, where that op treats each token by itself: last_token(f(a, b)) becomes
@@ -24,8 +25,21 @@ static bool is_dead(MlirOperation op) {
 }
 
 static bool is_token_wise(uint32_t kind) {
-  return kind == STELE_OP_RMS_NORM || kind == STELE_OP_LINEAR || kind == STELE_OP_ACTIVATION ||
-         kind == STELE_OP_MUL || kind == STELE_OP_ADD;
+  switch (kind) {
+    case STELE_OP_RMS_NORM:
+    case STELE_OP_LAYER_NORM:
+    case STELE_OP_LINEAR:
+    case STELE_OP_HEAD_LINEAR:
+    case STELE_OP_CONCAT:
+    case STELE_OP_ACTIVATION:
+    case STELE_OP_MUL:
+    case STELE_OP_ADD:
+    case STELE_OP_SCALE:
+    case STELE_OP_SOFT_CAP:
+      return true;
+    default:
+      return false;
+  }
 }
 
 static void erase(pass_step *step, MlirOperation op) {
@@ -99,6 +113,11 @@ static stele_status hoist(pass_step *step, MlirOperation op) {
   return STELE_OK;
 }
 
+/* Whether only the choice of the largest reads the value. */
+static bool is_only_compared(MlirOperation op) {
+  return ir_is(ir_only_user(pass_result(op)), STELE_OP_ARGMAX);
+}
+
 /* An op that does nothing is its operand. */
 static bool is_identity(const pass_step *step, MlirOperation op) {
   switch (ir_kind(op)) {
@@ -106,6 +125,12 @@ static bool is_identity(const pass_step *step, MlirOperation op) {
       return step->width == 1 || ir_is(pass_source(op, 0), STELE_OP_LAST_TOKEN);
     case STELE_OP_ROPE:
       return ir_int(op, "rotary", 1) == 0;
+    case STELE_OP_SOFT_CAP:
+      return is_only_compared(op);
+    case STELE_OP_SCALE: {
+      double factor = ir_float(op, "factor", 1);
+      return factor == 1 || (factor > 0 && is_only_compared(op));
+    }
     default:
       return false;
   }

@@ -98,6 +98,12 @@ static void find_stage(const flattening *f, const pass_step *step, MlirOperation
 
 /* ---- attributes ------------------------------------------------------------------------ */
 
+/* The own weight and bias of a norm are where those of a norm in a prologue are. */
+static int slot_of(uint32_t kind, int slot) {
+  if (kind != STELE_OP_RMS_NORM && kind != STELE_OP_LAYER_NORM) return slot;
+  return slot == STELE_W_A ? STELE_W_NORM : STELE_W_NORM_BIAS;
+}
+
 static stele_status read_weights(flattening *f, MlirOperation op, stele_op *out) {
   static const struct {
     const char *attribute;
@@ -109,13 +115,13 @@ static stele_status read_weights(flattening *f, MlirOperation op, stele_op *out)
                {"q_bias", STELE_W_BIAS_A}, {"up_bias", STELE_W_BIAS_B},
                {"k_bias", STELE_W_BIAS_B}, {"v_bias", STELE_W_BIAS_C},
                {"norm", STELE_W_NORM},     {"q_norm", STELE_W_Q_NORM},
-               {"k_norm", STELE_W_K_NORM}};
+               {"k_norm", STELE_W_K_NORM}, {"norm_bias", STELE_W_NORM_BIAS},
+               {"sinks", STELE_W_SINKS}};
   for (size_t i = 0; i < sizeof slots / sizeof *slots; i++) {
     const pass_weight *weight;
     BASE_TRY(pass_weight_of(f->context, &f->weights, op, slots[i].attribute, true, &weight));
     if (!weight) continue;
-    bool norm = out->kind == STELE_OP_RMS_NORM;
-    out->weight[norm ? STELE_W_NORM : slots[i].slot] = (int32_t)(weight - f->weights.list);
+    out->weight[slot_of(out->kind, slots[i].slot)] = (int32_t)(weight - f->weights.list);
   }
   return STELE_OK;
 }
@@ -133,15 +139,19 @@ static void read_numbers(MlirOperation op, stele_op *out) {
   out->device = read_u32(op, "device");
   out->group = read_u32(op, "group");
   out->heads = read_u32(op, "heads");
-  out->head = read_u32(op, out->kind == STELE_OP_RMS_NORM ? "segment" : "head");
+  bool norm = out->kind == STELE_OP_RMS_NORM || out->kind == STELE_OP_LAYER_NORM;
+  out->head = read_u32(op, norm ? "segment" : "head");
+  out->kept = read_u32(op, "kept");
   out->rotary = read_u32(op, "rotary");
   out->rope_offset = read_u32(op, "offset");
   out->rope = read_u32(op, "table");
   out->output_index = read_u32(op, "index");
   out->eps = (float)ir_float(op, "eps", 0);
   out->head_eps = (float)ir_float(op, "head_eps", 0);
-  out->scale = (float)ir_float(op, "scale", 0);
-  out->soft_cap = (float)ir_float(op, "soft_cap", 0);
+  out->scale = (float)ir_float(op, out->kind == STELE_OP_SCALE ? "factor" : "scale", 0);
+  out->soft_cap = (float)ir_float(op, out->kind == STELE_OP_SOFT_CAP ? "cap" : "soft_cap", 0);
+  out->query_scale = (float)ir_float(op, "query_scale", 0);
+  out->query_floor = (float)ir_float(op, "query_floor", 0);
 }
 
 /* An attribute that names one of several, where the op has it. */
@@ -163,6 +173,7 @@ static stele_status read_prologue(const flattening *f, MlirOperation op, stele_o
   if (norm && combine) return fail(f, op, "has a norm and", "combine");
   if (norm) out->prologue = STELE_PROLOGUE_NORM;
   if (combine) out->prologue = STELE_PROLOGUE_COMBINE;
+  if (ir_int(op, "center", 0)) out->flags |= STELE_FLAG_CENTER;
   out->activation = pass_activation(op);
   if (out->kind == STELE_OP_QKV_CACHE) {
     stele_group group;

@@ -109,7 +109,7 @@ uint64_t flatten_bytes_read(flattening *f, const stele_op *op) {
   for (int slot = 0; slot < STELE_W_COUNT; slot++) {
     int32_t i = op->weight[slot];
     if (i < 0) continue;
-    if (op->kind == STELE_OP_EMBED) {
+    if (op->kind == STELE_OP_EMBED || op->kind == STELE_OP_POSITION_EMBED) {
       bytes += weights[i].bytes / base_max(weights[i].rows, 1) * op->tokens;
     } else if (!f->read[i]) {
       f->read[i] = 1;

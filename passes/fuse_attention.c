@@ -21,10 +21,11 @@ static stele_status fuse(pass_step *step, MlirOperation op, void *data) {
   MlirOperation partial =
       ir_create(&builder, STELE_OP_ATTENTION_PARTIAL, operands, 2, tokens, columns);
   pass_copy_attributes(partial, op);
+  ir_remove(partial, "sinks"); /* which are no slot of a page: the merge takes them in */
   MlirValue parts = pass_result(partial);
   MlirOperation combine =
       ir_create(&builder, STELE_OP_ATTENTION_COMBINE, &parts, 1, tokens, pass_columns(op));
-  const char *const names[] = {"layer", "group", "heads", NULL};
+  const char *const names[] = {"layer", "group", "heads", "sinks", NULL};
   pass_copy(combine, op, names);
   MlirValue result = pass_result(combine);
   ir_replace(op, &result, 1);

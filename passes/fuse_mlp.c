@@ -19,8 +19,7 @@ static bool find_order(MlirOperation mul, intptr_t gate_side, match *m) {
   m->up = pass_sole_source(mul, 1 - gate_side, STELE_OP_LINEAR);
   if (pass_is_null(m->gate) || pass_is_null(m->up)) return false;
   return mlirValueEqual(pass_operand(m->gate, 0), pass_operand(m->up, 0)) &&
-         pass_columns(m->gate) == pass_columns(m->up) && pass_same(m->gate, m->up, "norm") &&
-         pass_same(m->gate, m->up, "eps");
+         pass_columns(m->gate) == pass_columns(m->up) && pass_same_norm(m->gate, m->up);
 }
 
 static stele_status fuse(pass_step *step, MlirOperation op, void *data) {
@@ -34,8 +33,8 @@ static stele_status fuse(pass_step *step, MlirOperation op, void *data) {
   MlirValue x = pass_operand(m.gate, 0);
   MlirOperation fused =
       ir_create(&builder, STELE_OP_GATE_UP, &x, 1, pass_tokens(op), pass_columns(op));
-  const char *const names[] = {"layer", "norm", "eps", NULL};
-  pass_copy(fused, m.gate, names);
+  ir_copy_attribute(fused, "layer", m.gate, "layer");
+  pass_copy(fused, m.gate, pass_norm_names);
   ir_copy_attribute(fused, "gate", m.gate, "weight");
   ir_copy_attribute(fused, "up", m.up, "weight");
   ir_copy_attribute(fused, "gate_bias", m.gate, "bias");

@@ -1,9 +1,9 @@
 /* fuse-norm (optimising)
  * requires: a module at the model level (later levels are fine)
- * ensures:  an rms_norm over whole rows that only linear ops read is an attribute of its readers:
- *           the norm is computed while the activations are prepared, and its result never leaves
- *           the reader
- * gone:     such rms_norm ops; norms of heads, hidden states and what others read stay */
+ * ensures:  an rms_norm or layer_norm over whole rows that only linear ops read is an attribute of
+ *           its readers: the norm is computed while the activations are prepared, and its result
+ *           never leaves the reader
+ * gone:     such norms; those of heads, hidden states and what others read stay */
 #include "internal.h"
 
 static bool can_take_norm(MlirOperation op) {
@@ -25,11 +25,14 @@ static bool can_fuse(MlirOperation norm) {
 
 static stele_status fuse(pass_step *step, MlirOperation norm, void *data) {
   (void)step, (void)data;
-  if (!ir_is(norm, STELE_OP_RMS_NORM) || !can_fuse(norm)) return STELE_OK;
+  bool center = ir_is(norm, STELE_OP_LAYER_NORM);
+  if ((!center && !ir_is(norm, STELE_OP_RMS_NORM)) || !can_fuse(norm)) return STELE_OK;
   for (MlirOpOperand use = mlirValueGetFirstUse(pass_result(norm)); !mlirOpOperandIsNull(use);
        use = mlirOpOperandGetNextUse(use)) {
     MlirOperation reader = mlirOpOperandGetOwner(use);
     ir_copy_attribute(reader, "norm", norm, "weight");
+    ir_copy_attribute(reader, "norm_bias", norm, "bias");
+    if (center) ir_set_int(reader, "center", 1);
     ir_copy_attribute(reader, "eps", norm, "eps");
   }
   MlirValue x = pass_operand(norm, 0);

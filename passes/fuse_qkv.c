@@ -42,8 +42,7 @@ static bool find_projection(MlirOperation reader, intptr_t i, bool with_rope, pr
 }
 
 static bool same_input(MlirOperation a, MlirOperation b) {
-  return mlirValueEqual(pass_operand(a, 0), pass_operand(b, 0)) && pass_same(a, b, "norm") &&
-         pass_same(a, b, "eps");
+  return mlirValueEqual(pass_operand(a, 0), pass_operand(b, 0)) && pass_same_norm(a, b);
 }
 
 static bool same_rope(MlirOperation a, MlirOperation b) {
@@ -94,7 +93,6 @@ static stele_status find(pass_step *step, MlirOperation attention, const pass_we
 
 static void set_attributes(MlirOperation fused, const match *m) {
   const char *const places[] = {"layer", "group", NULL};
-  const char *const norm[] = {"norm", "eps", NULL};
   pass_copy(fused, m->update, places);
   ir_copy_attribute(fused, "heads", m->attention, "heads");
   ir_copy_attribute(fused, "q", m->q.linear, "weight");
@@ -103,7 +101,7 @@ static void set_attributes(MlirOperation fused, const match *m) {
   ir_copy_attribute(fused, "q_bias", m->q.linear, "bias");
   ir_copy_attribute(fused, "k_bias", m->k.linear, "bias");
   ir_copy_attribute(fused, "v_bias", m->v.linear, "bias");
-  pass_copy(fused, m->q.linear, norm);
+  pass_copy(fused, m->q.linear, pass_norm_names);
   pass_copy(fused, m->q.rope, rope_names + 1);
   if (!pass_is_null(m->q.norm)) ir_copy_attribute(fused, "q_norm", m->q.norm, "weight");
   if (!pass_is_null(m->k.norm)) ir_copy_attribute(fused, "k_norm", m->k.norm, "weight");

@@ -42,6 +42,7 @@ static stele_status fuse(pass_step *step, MlirOperation op, void *data) {
     ir_set_int(fused, "combine", 1);
     ir_copy_attribute(fused, "heads", combine, "heads");
     ir_copy_attribute(fused, "group", combine, "group");
+    ir_copy_attribute(fused, "sinks", combine, "sinks");
   }
   MlirValue result = pass_result(fused);
   ir_replace(op, &result, 1);

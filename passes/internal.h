@@ -89,6 +89,10 @@ int64_t pass_tokens(MlirOperation op); /* of the first result, or operand where 
 int64_t pass_columns(MlirOperation op);
 /* Both have the attribute with equal values, or neither has it. */
 bool pass_same(MlirOperation a, MlirOperation b, const char *attribute);
+/* The attributes of a norm in an op's prologue, NULL at the end. */
+extern const char *const pass_norm_names[];
+/* Both ops' prologues have the same norm, or none. */
+bool pass_same_norm(MlirOperation a, MlirOperation b);
 /* All attributes equal. */
 bool pass_same_attributes(MlirOperation a, MlirOperation b);
 void pass_copy_attributes(MlirOperation to, MlirOperation from);

@@ -42,6 +42,14 @@ bool pass_same(MlirOperation a, MlirOperation b, const char *name) {
   return mlirAttributeEqual(attribute(a, name), attribute(b, name));
 }
 
+const char *const pass_norm_names[] = {"norm", "norm_bias", "center", "eps", NULL};
+
+bool pass_same_norm(MlirOperation a, MlirOperation b) {
+  for (const char *const *name = pass_norm_names; *name; name++)
+    if (!pass_same(a, b, *name)) return false;
+  return true;
+}
+
 bool pass_same_attributes(MlirOperation a, MlirOperation b) {
   intptr_t count = mlirOperationGetNumAttributes(a);
   if (mlirOperationGetNumAttributes(b) != count) return false;
@@ -93,9 +101,12 @@ static bool part_bytes(uint32_t scheme, uint32_t heads, uint32_t tokens, uint32_
 
 static bool page_layout(stele_group *group) {
   size_t keys, values;
-  if (!part_bytes(group->key_scheme, group->kv_heads, group->page_tokens, group->key_head, &keys) ||
-      !part_bytes(group->value_scheme, group->kv_heads, group->page_tokens, group->value_head,
-                  &values))
+  if (!part_bytes(group->key_scheme, group->kv_heads, group->page_tokens, group->key_head, &keys))
+    return false;
+  if (group->value_in_key)
+    values = 0;
+  else if (!part_bytes(group->value_scheme, group->kv_heads, group->page_tokens, group->value_head,
+                       &values))
     return false;
   if (keys > INT64_MAX / 4 || values > INT64_MAX / 4) return false;
   group->value_offset = base_align(keys, PASS_LINE);
@@ -126,6 +137,7 @@ stele_status pass_group(pass_context *context, int64_t index, stele_group *out_g
     *sizes[i].field = (uint32_t)value;
   }
   g.window = (uint32_t)ir_int(op, "window", 0);
+  g.value_in_key = ir_int(op, "value_in_key", 0) != 0;
   if (!ir_number(IR_GROUP_KINDS, ir_string(op, "kind", ""), &g.kind) ||
       !weights_scheme_by_name(ir_string(op, "key_scheme", ""), &g.key_scheme) ||
       !weights_scheme_by_name(ir_string(op, "value_scheme", ""), &g.value_scheme) ||
@@ -170,11 +182,16 @@ static bool is_by_token(uint32_t kind) {
   switch (kind) {
     case STELE_OP_EMBED:
     case STELE_OP_RMS_NORM:
+    case STELE_OP_LAYER_NORM:
+    case STELE_OP_POSITION_EMBED:
     case STELE_OP_PREPARE:
+    case STELE_OP_CONCAT:
     case STELE_OP_ROPE:
     case STELE_OP_ACTIVATION:
     case STELE_OP_MUL:
     case STELE_OP_ADD:
+    case STELE_OP_SCALE:
+    case STELE_OP_SOFT_CAP:
     case STELE_OP_LAST_TOKEN:
     case STELE_OP_ARGMAX:
     case STELE_OP_OUTPUT:

@@ -4,7 +4,7 @@
  *           `activation`, the scheme in which its weights meet its input; norms and quantisation
  *           are either left to the reader, which repeats them in each worker (few tokens), or are
  *           one prepare op that all readers of the value share
- * gone:     norm attributes of linear ops with many tokens
+ * gone:     norms of linear ops with many tokens
  *
  * Activations are 8 bit where the target wants it, the compile isn't --precise, and all matrices
  * of the op are quantised with whole blocks of columns; but not where queries, keys and values are
@@ -20,7 +20,7 @@ static const char *const matrix_names[] = {"weight", "gate", "up", "q", "k", "v"
 static const char *scheme_name(uint32_t scheme) { return scheme == STELE_Q8_0 ? "q8_0" : "f32"; }
 
 /* Whether an op makes queries, keys or values, fused or not: its result reaches attention or the
- * cache with nothing but norms and rope in between. */
+ * cache with nothing but norms, rope and what makes heads in between. */
 static bool feeds_attention(MlirOperation op) {
   if (ir_is(op, STELE_OP_QKV_CACHE)) return true;
   if (!ir_is(op, STELE_OP_LINEAR)) return false;
@@ -29,6 +29,9 @@ static bool feeds_attention(MlirOperation op) {
     if (pass_is_null(op)) return false;
     switch (ir_kind(op)) {
       case STELE_OP_RMS_NORM:
+      case STELE_OP_LAYER_NORM:
+      case STELE_OP_HEAD_LINEAR:
+      case STELE_OP_CONCAT:
       case STELE_OP_ROPE:
         break;
       case STELE_OP_CACHE_UPDATE:
@@ -78,9 +81,8 @@ static MlirOperation find_shared(MlirOperation op) {
   for (MlirOpOperand use = mlirValueGetFirstUse(x); !mlirOpOperandIsNull(use);
        use = mlirOpOperandGetNextUse(use)) {
     MlirOperation other = mlirOpOperandGetOwner(use);
-    if (ir_is(other, STELE_OP_PREPARE) && pass_same(other, op, "norm") &&
-        pass_same(other, op, "eps") && pass_same(other, op, "activation") &&
-        mlirOperationIsBeforeInBlock(other, op))
+    if (ir_is(other, STELE_OP_PREPARE) && pass_same_norm(other, op) &&
+        pass_same(other, op, "activation") && mlirOperationIsBeforeInBlock(other, op))
       return other;
   }
   return pass_null();
@@ -92,8 +94,9 @@ static MlirOperation create_prepare(MlirOperation op) {
   ir_shape(x, &tokens, &columns);
   ir_builder builder = ir_builder_before(op);
   MlirOperation made = ir_create(&builder, STELE_OP_PREPARE, &x, 1, tokens, columns);
-  const char *const names[] = {"layer", "norm", "eps", "activation", NULL};
+  const char *const names[] = {"layer", "activation", NULL};
   pass_copy(made, op, names);
+  pass_copy(made, op, pass_norm_names);
   return made;
 }
 
@@ -106,8 +109,7 @@ static stele_status separate(pass_step *step, MlirOperation op, void *data) {
   MlirOperation prepare = find_shared(op);
   if (pass_is_null(prepare)) prepare = create_prepare(op);
   mlirOperationSetOperand(op, 0, pass_result(prepare));
-  ir_remove(op, "norm");
-  ir_remove(op, "eps");
+  for (const char *const *name = pass_norm_names; *name; name++) ir_remove(op, *name);
   return STELE_OK;
 }
 

@@ -146,6 +146,12 @@ typedef struct needs {
 static const needs needs_of[STELE_OP_COUNT] = {
     [STELE_OP_EMBED] = {0, 1, 1, 0, 0, 0},
     [STELE_OP_RMS_NORM] = {1, 1, 0, 1, 0, 0},
+    [STELE_OP_LAYER_NORM] = {1, 1, 0, 1, 0, 0},
+    [STELE_OP_POSITION_EMBED] = {1, 1, 1, 0, 0, 0},
+    [STELE_OP_HEAD_LINEAR] = {1, 1, 1, 0, 0, 0},
+    [STELE_OP_CONCAT] = {2, 1, 0, 0, 0, 0},
+    [STELE_OP_SCALE] = {1, 1, 0, 0, 0, 0},
+    [STELE_OP_SOFT_CAP] = {1, 1, 0, 0, 0, 0},
     [STELE_OP_PREPARE] = {1, 2, 0, 0, 0, 0},
     [STELE_OP_LINEAR] = {1, 1, 1, 0, 0, 0},
     [STELE_OP_LINEAR_ADD] = {2, 1, 1, 0, 0, 0},
@@ -198,7 +204,7 @@ static bool check_indices(program_checker *c, const stele_op *op) {
   bool grouped = needs_of[op->kind].group || op->prologue == STELE_PROLOGUE_COMBINE;
   if (grouped && op->group >= p->groups.count)
     program_fault(c, "group %u of %llu", op->group, (unsigned long long)p->groups.count);
-  if (op->kind == STELE_OP_ROPE || op->kind == STELE_OP_QKV_CACHE)
+  if (op->kind == STELE_OP_ROPE || (op->kind == STELE_OP_QKV_CACHE && op->rotary))
     if (op->rope >= p->ropes.count || stele_program_ropes(p, op->rope)->rotary != op->rotary ||
         op->rope_offset > op->head || op->rotary > op->head - op->rope_offset)
       program_fault(c, "rope %u with %u of %u elements at %u does not fit", op->rope, op->rotary,
@@ -210,8 +216,10 @@ static bool check_indices(program_checker *c, const stele_op *op) {
 static bool check_needs(program_checker *c, const stele_op *op) {
   const needs *n = &needs_of[op->kind];
   uint32_t before = c->faults;
+  bool without_values = op->kind == STELE_OP_CACHE_UPDATE &&
+                        stele_program_groups(c->program, op->group)->value_in_key;
   for (int i = 0; i < 2; i++)
-    if ((op->in[i] >= 0) != (i < n->inputs))
+    if ((op->in[i] >= 0) != (i < n->inputs - without_values))
       program_fault(c, "input %d is buffer %d", i, op->in[i]);
   if (n->result ? op->out == -1 : op->out != -1) program_fault(c, "result in buffer %d", op->out);
   const stele_buffer *out = buffer_at(c, op->out);
@@ -223,6 +231,9 @@ static bool check_needs(program_checker *c, const stele_op *op) {
       program_fault(c, "matrix %d is weight %d", i, op->weight[STELE_W_A + i]);
   bool norm = n->norm || op->prologue == STELE_PROLOGUE_NORM;
   if (norm && op->weight[STELE_W_NORM] < 0) program_fault(c, "a norm without weight");
+  if (n->group && op->kind == STELE_OP_QKV_CACHE &&
+      stele_program_groups(c->program, op->group)->value_in_key)
+    program_fault(c, "values of its own, but its group has them in the keys");
   if (n->scratch && op->scratch < 0) program_fault(c, "no scratch");
   bool staged = (op->flags & STELE_FLAG_STAGED) || op->kind == STELE_OP_CACHE_STORE;
   if (staged && op->stage < 0) program_fault(c, "no stage");
@@ -233,7 +244,8 @@ static bool check_needs(program_checker *c, const stele_op *op) {
 }
 
 static bool is_matrix_op(uint32_t kind) {
-  return needs_of[kind].matrices && kind != STELE_OP_EMBED;
+  return needs_of[kind].matrices && kind != STELE_OP_EMBED && kind != STELE_OP_POSITION_EMBED &&
+         kind != STELE_OP_HEAD_LINEAR;
 }
 
 /* The input as the matrices read it: what the prologue leaves, or the buffer itself. */

@@ -52,6 +52,7 @@ static void print_op_names(const stele_op *op, base_buffer *out) {
     base_buffer_printf(out, " kind=%s", ir_name(IR_OUTPUTS, op->output_kind));
   if (op->flags & STELE_FLAG_STAGED) base_buffer_printf(out, " staged");
   if (op->flags & STELE_FLAG_NORM_PLUS_ONE) base_buffer_printf(out, " norm_plus_one");
+  if (op->flags & STELE_FLAG_CENTER) base_buffer_printf(out, " center");
   if (op->pairing == STELE_PAIR_INTERLEAVED) base_buffer_printf(out, " interleaved");
 }
 
@@ -59,6 +60,7 @@ static void print_op_numbers(const stele_op *op, base_buffer *out) {
   print_number(out, "group", op->group);
   print_number(out, "heads", op->heads);
   print_number(out, "head", op->head);
+  print_number(out, "kept", op->kept);
   print_number(out, "rotary", op->rotary);
   print_number(out, "offset", op->rope_offset);
   print_number(out, "rope", op->rope);
@@ -67,11 +69,14 @@ static void print_op_numbers(const stele_op *op, base_buffer *out) {
   print_real(out, "head_eps", op->head_eps);
   print_real(out, "scale", op->scale);
   print_real(out, "soft_cap", op->soft_cap);
+  print_real(out, "query_scale", op->query_scale);
+  print_real(out, "query_floor", op->query_floor);
 }
 
 static void print_op(const stele_program *p, const stele_op *op, base_buffer *out) {
-  static const char *const slots[STELE_W_COUNT] = {"a",      "b",    "c",      "bias_a", "bias_b",
-                                                   "bias_c", "norm", "q_norm", "k_norm"};
+  static const char *const slots[STELE_W_COUNT] = {"a",      "b",         "c",    "bias_a",
+                                                   "bias_b", "bias_c",    "norm", "q_norm",
+                                                   "k_norm", "norm_bias", "sinks"};
   if (op->barrier) base_buffer_printf(out, "  ----\n");
   base_buffer_printf(out, "  %s T=%u tiles=%u x %u", op_name(op->kind), op->tokens, op->tiles,
                      op->tile_rows);
@@ -123,11 +128,11 @@ static void print_tables(const stele_program *p, base_buffer *out) {
                        "group %" PRIu64
                        ": %s, %u layers, %u kv heads of %u and %u, %s and %s, "
                        "capacity %u, window %u, %u pages of %u tokens, %" PRIu64
-                       " bytes each, values at %" PRIu64 "\n",
+                       " bytes each, values %s %" PRIu64 "\n",
                        i, ir_name(IR_GROUP_KINDS, g->kind), g->layers, g->kv_heads, g->key_head,
                        g->value_head, scheme_name(g->key_scheme), scheme_name(g->value_scheme),
                        g->capacity, g->window, g->table_entries, g->page_tokens, g->page_bytes,
-                       g->value_offset);
+                       g->value_in_key ? "in keys, which end at" : "at", g->value_offset);
   }
   for (uint64_t i = 0; i < p->ropes.count; i++) {
     const stele_program_rope *r = stele_program_ropes(p, i);

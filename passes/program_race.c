@@ -78,11 +78,16 @@ static split split_of(uint32_t kind) {
   switch (kind) {
     case STELE_OP_EMBED:
     case STELE_OP_RMS_NORM:
+    case STELE_OP_LAYER_NORM:
+    case STELE_OP_POSITION_EMBED:
     case STELE_OP_PREPARE:
+    case STELE_OP_CONCAT:
     case STELE_OP_ROPE:
     case STELE_OP_ACTIVATION:
     case STELE_OP_MUL:
     case STELE_OP_ADD:
+    case STELE_OP_SCALE:
+    case STELE_OP_SOFT_CAP:
     case STELE_OP_LAST_TOKEN:
     case STELE_OP_ARGMAX:
     case STELE_OP_OUTPUT:

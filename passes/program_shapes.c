@@ -56,10 +56,25 @@ static void check_cache_shapes(program_checker *c, const stele_program_step *ste
     expect(c, "the parts", op->in[0], op->tokens, part_columns(op, g));
     if (op->kind == STELE_OP_ATTENTION_COMBINE) expect(c, "the result", op->out, op->tokens, v);
   }
+  expect_vector(c, op, STELE_W_SINKS, op->heads);
+  if (op->query_scale != 0 && !(op->query_floor > 0))
+    program_fault(c, "queries scaled at every %g positions", (double)op->query_floor);
   uint64_t images = ((uint64_t)step->width + g->page_tokens - 1) / g->page_tokens + 1;
   size_t bytes;
   if (!base_mul(images * step->lanes, g->page_bytes, &bytes)) bytes = SIZE_MAX;
   expect_bytes(c, "the stage", op->stage, bytes);
+}
+
+static void expect_norm(program_checker *c, const stele_op *op, uint64_t columns) {
+  expect_vector(c, op, STELE_W_NORM, columns);
+  expect_vector(c, op, STELE_W_NORM_BIAS, columns);
+}
+
+/* A number per element of a segment; layer_norm may have one per column. */
+static uint64_t norm_numbers(const program_checker *c, const stele_op *op, uint32_t columns) {
+  const stele_program_weight *w =
+      stele_program_weights(c->program, (uint64_t)op->weight[STELE_W_NORM]);
+  return op->kind == STELE_OP_LAYER_NORM && w->columns == columns ? columns : op->head;
 }
 
 static void check_rows_alike(program_checker *c, const stele_op *op) {
@@ -67,11 +82,43 @@ static void check_rows_alike(program_checker *c, const stele_op *op) {
   expect(c, "the input", op->in[0], op->tokens, in->columns);
   expect(c, "the second input", op->in[1], op->tokens, in->columns);
   expect(c, "the result", op->out, op->tokens, in->columns);
-  if (op->kind == STELE_OP_PREPARE) expect_vector(c, op, STELE_W_NORM, in->columns);
-  if (op->kind == STELE_OP_RMS_NORM) expect_vector(c, op, STELE_W_NORM, op->head);
-  bool segments = op->kind == STELE_OP_RMS_NORM || op->kind == STELE_OP_ROPE;
+  if (op->kind == STELE_OP_PREPARE) expect_norm(c, op, in->columns);
+  if (op->kind == STELE_OP_RMS_NORM || op->kind == STELE_OP_LAYER_NORM)
+    expect_norm(c, op, norm_numbers(c, op, in->columns));
+  bool segments =
+      op->kind == STELE_OP_RMS_NORM || op->kind == STELE_OP_LAYER_NORM || op->kind == STELE_OP_ROPE;
   if (segments && (op->head == 0 || in->columns % op->head))
     program_fault(c, "segments of %u in rows of %u", op->head, in->columns);
+}
+
+static void check_positions(program_checker *c, const stele_op *op) {
+  const stele_program_weight *w =
+      stele_program_weights(c->program, (uint64_t)op->weight[STELE_W_A]);
+  check_rows_alike(c, op);
+  expect(c, "the result", op->out, op->tokens, w->columns);
+  if (op->rope_offset > w->rows || w->rows - op->rope_offset < c->program->capacity)
+    program_fault(c, "%llu rows for %u positions from row %u on", (unsigned long long)w->rows,
+                  c->program->capacity, op->rope_offset);
+}
+
+static void check_head_linear(program_checker *c, const stele_op *op) {
+  const stele_program_weight *w =
+      stele_program_weights(c->program, (uint64_t)op->weight[STELE_W_A]);
+  uint64_t kept = (uint64_t)op->heads * op->kept;
+  if (op->heads == 0 || w->rows % op->heads)
+    program_fault(c, "%u heads in %llu rows", op->heads, (unsigned long long)w->rows);
+  expect(c, "the input", op->in[0], op->tokens, op->heads * w->columns + kept);
+  expect(c, "the result", op->out, op->tokens, w->rows + kept);
+}
+
+static void check_concat(program_checker *c, const stele_op *op) {
+  const stele_buffer *a = buffer_at(c, op->in[0]), *b = buffer_at(c, op->in[1]);
+  uint64_t all = (uint64_t)a->columns + b->columns, heads = op->head ? all / op->head : 0;
+  if (heads == 0 || all % op->head || a->columns % heads || b->columns % heads)
+    program_fault(c, "heads of %u of %u and %u columns", op->head, a->columns, b->columns);
+  expect(c, "the input", op->in[0], op->tokens, a->columns);
+  expect(c, "the second input", op->in[1], op->tokens, b->columns);
+  expect(c, "the result", op->out, op->tokens, all);
 }
 
 static void check_output(program_checker *c, const stele_program_step *step, const stele_op *op) {
@@ -90,7 +137,7 @@ static void check_matrix_vectors(program_checker *c, const stele_op *op) {
     const stele_program_weight *w =
         stele_program_weights(c->program, (uint64_t)op->weight[STELE_W_A + i]);
     expect_vector(c, op, STELE_W_BIAS_A + i, w->rows);
-    if (i == 0) expect_vector(c, op, STELE_W_NORM, w->columns);
+    if (i == 0) expect_norm(c, op, w->columns);
   }
 }
 
@@ -109,12 +156,24 @@ void program_check_shapes(program_checker *c, const stele_program_step *step, co
       expect(c, "the result", op->out, op->tokens, c->program->hidden);
       break;
     case STELE_OP_RMS_NORM:
+    case STELE_OP_LAYER_NORM:
     case STELE_OP_PREPARE:
     case STELE_OP_ROPE:
     case STELE_OP_ACTIVATION:
     case STELE_OP_MUL:
     case STELE_OP_ADD:
+    case STELE_OP_SCALE:
+    case STELE_OP_SOFT_CAP:
       check_rows_alike(c, op);
+      break;
+    case STELE_OP_POSITION_EMBED:
+      check_positions(c, op);
+      break;
+    case STELE_OP_HEAD_LINEAR:
+      check_head_linear(c, op);
+      break;
+    case STELE_OP_CONCAT:
+      check_concat(c, op);
       break;
     case STELE_OP_LAST_TOKEN: {
       const stele_buffer *in = buffer_at(c, op->in[0]);

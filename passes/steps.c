@@ -85,7 +85,7 @@ static stele_status load_weight(MlirOperation op, void *data) {
 
 static stele_status mark_gathered(MlirOperation op, void *data) {
   pass_weights *weights = data;
-  if (!ir_is(op, STELE_OP_EMBED)) return STELE_OK;
+  if (!ir_is(op, STELE_OP_EMBED) && !ir_is(op, STELE_OP_POSITION_EMBED)) return STELE_OK;
   uint32_t i = pass_weights_find(weights, ir_string(op, "weight", NULL));
   if (i != PASS_ABSENT) weights->list[i].gathered = true;
   return STELE_OK;

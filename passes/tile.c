@@ -113,6 +113,15 @@ static stele_status tile_heads(pass_step *step, MlirOperation op, bool trivial) 
   return STELE_OK;
 }
 
+/* head_linear: a head's rows are one tile. */
+static stele_status tile_matrices(pass_step *step, MlirOperation op, const tiling *t) {
+  const pass_weight *weight;
+  uint64_t heads = (uint64_t)base_max(ir_int(op, "heads", 1), 1);
+  BASE_TRY(pass_weight_of(step->context, &t->weights, op, "weight", false, &weight));
+  set_tiles(op, heads, base_max(weight->rows / heads, 1));
+  return STELE_OK;
+}
+
 static stele_status tile(pass_step *step, MlirOperation op, void *data) {
   const tiling *t = data;
   switch (ir_kind(op)) {
@@ -125,6 +134,8 @@ static stele_status tile(pass_step *step, MlirOperation op, void *data) {
     case STELE_OP_LINEAR_ARGMAX:
     case STELE_OP_GATE_UP:
       return tile_rows(step, op, t);
+    case STELE_OP_HEAD_LINEAR:
+      return tile_matrices(step, op, t);
     case STELE_OP_QKV_CACHE:
     case STELE_OP_ATTENTION:
     case STELE_OP_ATTENTION_PARTIAL:

@@ -14,6 +14,7 @@ typedef struct ir_known_weight {
 
 typedef struct ir_known_group {
   int64_t kv_heads, key_head, value_head, capacity, window, page_tokens;
+  bool value_in_key; /* no values of their own */
 } ir_known_group;
 
 /* What a step does with a layer's cache. */

@@ -99,6 +99,16 @@ static void check_pages(ir_checker *checker, MlirOperation op, int64_t window) {
              (long long)(page > capacity ? capacity : window));
 }
 
+/* The value is the beginning of the key. */
+static void check_value_in_key(ir_checker *checker, MlirOperation op, const ir_known_group *g) {
+  const char *key = ir_string(op, "key_scheme", ""), *value = ir_string(op, "value_scheme", "");
+  if (g->value_head > g->key_head)
+    ir_fault(checker, op, "values of %lld numbers in keys of %lld", (long long)g->value_head,
+             (long long)g->key_head);
+  if (strcmp(key, value) != 0)
+    ir_fault(checker, op, "values in keys of scheme '%s', but value_scheme is '%s'", key, value);
+}
+
 static void check_group(ir_checker *checker, MlirOperation op) {
   const char *kind_name = ir_string(op, "kind", "");
   int64_t index = ir_int(op, "index", -1), window = ir_int(op, "window", 0);
@@ -107,7 +117,8 @@ static void check_group(ir_checker *checker, MlirOperation op) {
                       .value_head = bounded(checker, op, "value_head", 1, UINT16_MAX),
                       .capacity = ir_int(op, "capacity", 0),
                       .window = window,
-                      .page_tokens = ir_int(op, "page_tokens", 0)};
+                      .page_tokens = ir_int(op, "page_tokens", 0),
+                      .value_in_key = ir_int(op, "value_in_key", 0) != 0};
   uint32_t kind;
   if (!ir_number(IR_GROUP_KINDS, kind_name, &kind))
     ir_fault(checker, op, "kind '%s', expected full, window, chunk, cross or state", kind_name);
@@ -120,7 +131,8 @@ static void check_group(ir_checker *checker, MlirOperation op) {
     ir_fault(checker, op, "capacity %lld, but the model's is %lld", (long long)g.capacity,
              (long long)checker->capacity);
   check_cache_scheme(checker, op, "key_scheme", g.key_head);
-  check_cache_scheme(checker, op, "value_scheme", g.value_head);
+  check_cache_scheme(checker, op, "value_scheme", g.value_in_key ? g.key_head : g.value_head);
+  if (g.value_in_key) check_value_in_key(checker, op, &g);
   check_pages(checker, op, window);
   checker->groups[checker->group_count++] = g;
 }

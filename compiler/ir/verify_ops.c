@@ -42,20 +42,19 @@ static void expect_same(ir_checker *c, MlirOperation op, const char *what, shape
   expect_columns(c, op, what, s.columns, expected.columns);
 }
 
-/* The weight that an attribute names; NULL (and a fault) when it isn't declared, NULL when the op
- * has no such attribute. */
-static const ir_known_weight *weight(ir_checker *c, MlirOperation op, const char *attribute) {
+/* The weight that an attribute names, NULL when the op has no such attribute or it isn't declared;
+ * expect_weight says so. */
+static const ir_known_weight *known(const ir_checker *c, MlirOperation op, const char *attribute) {
   const char *name = ir_string(op, attribute, NULL);
-  if (!name) return NULL;
-  const ir_known_weight *w = ir_known_weight_find(c, name);
-  if (!w) ir_fault(c, op, "%s '%s' is not declared", attribute, name);
-  return w;
+  return name ? ir_known_weight_find(c, name) : NULL;
 }
 
 /* rows or columns -1: any. */
 static void expect_weight(ir_checker *c, MlirOperation op, const char *attribute, int64_t rows,
                           int64_t columns) {
-  const ir_known_weight *w = weight(c, op, attribute);
+  const ir_known_weight *w = known(c, op, attribute);
+  if (!w && ir_has(op, attribute))
+    ir_fault(c, op, "%s '%s' is not declared", attribute, ir_string(op, attribute, ""));
   if (!w) return;
   if (rows >= 0 && w->rows != rows)
     ir_fault(c, op, "%s '%s' has %lld rows, expected %lld", attribute, w->name, (long long)w->rows,
@@ -74,8 +73,12 @@ static void expect_eps(ir_checker *c, MlirOperation op, const char *eps, bool no
 
 /* The norm in an op's prologue: a vector as long as its input. */
 static void expect_norm(ir_checker *c, MlirOperation op, int64_t columns) {
+  bool normed = ir_has(op, "norm");
   expect_weight(c, op, "norm", 1, columns);
-  expect_eps(c, op, "eps", ir_has(op, "norm"));
+  expect_weight(c, op, "norm_bias", 1, columns);
+  if (!normed && (ir_has(op, "norm_bias") || ir_has(op, "center")))
+    ir_fault(c, op, "'norm_bias' or 'center' without a norm");
+  expect_eps(c, op, "eps", normed);
 }
 
 static void expect_function(ir_checker *c, MlirOperation op) {
@@ -162,14 +165,19 @@ static void check_cache(ir_checker *c, MlirOperation op) {
 
 static void check_cache_update(ir_checker *c, MlirOperation op) {
   const ir_known_group *g = group_of(c, op);
-  shape k = operand(op, 1), v = operand(op, 2);
+  shape k = operand(op, 1);
+  bool has_values = mlirOperationGetNumOperands(op) > 2;
   expect_cache(c, op, 0);
   written(c, op, 0);
   expect_tokens(c, op, "k", k.tokens, c->lanes * c->width);
-  expect_tokens(c, op, "v", v.tokens, c->lanes * c->width);
-  if (!g) return;
-  expect_columns(c, op, "k", k.columns, g->kv_heads * g->key_head);
-  expect_columns(c, op, "v", v.columns, g->kv_heads * g->value_head);
+  if (g) expect_columns(c, op, "k", k.columns, g->kv_heads * g->key_head);
+  if (g && has_values == g->value_in_key)
+    ir_fault(c, op,
+             has_values ? "values, but its group has them in the keys"
+                        : "no values, and its group does not have them in the keys");
+  if (!has_values) return;
+  expect_tokens(c, op, "v", operand(op, 2).tokens, c->lanes * c->width);
+  if (g) expect_columns(c, op, "v", operand(op, 2).columns, g->kv_heads * g->value_head);
 }
 
 static void check_cache_store(ir_checker *c, MlirOperation op) {
@@ -207,6 +215,15 @@ static int64_t partial_columns(int64_t heads, const ir_known_group *g) {
   return (int64_t)columns;
 }
 
+/* Queries that grow with their position: both numbers or none. */
+static void expect_query_scale(ir_checker *c, MlirOperation op) {
+  double scale = ir_float(op, "query_scale", 0), floor = ir_float(op, "query_floor", 1);
+  if (ir_has(op, "query_scale") != ir_has(op, "query_floor"))
+    ir_fault(c, op, "'query_scale' and 'query_floor' come together");
+  if (!isfinite(scale)) ir_fault(c, op, "query_scale is %g", scale);
+  if (!isfinite(floor) || floor <= 0) ir_fault(c, op, "query_floor is %g, expected above 0", floor);
+}
+
 static void check_attention(ir_checker *c, MlirOperation op) {
   const ir_known_group *g = group_of(c, op);
   shape q = operand(op, 0), out = result(op);
@@ -214,10 +231,12 @@ static void check_attention(ir_checker *c, MlirOperation op) {
   expect_cache(c, op, 1);
   if (!isfinite(scale)) ir_fault(c, op, "scale is %g", scale);
   if (!isfinite(cap) || cap < 0) ir_fault(c, op, "soft_cap is %g, expected 0 or more", cap);
+  expect_query_scale(c, op);
   expect_tokens(c, op, "q", q.tokens, c->lanes * c->width);
   expect_tokens(c, op, "the result", out.tokens, q.tokens);
   int64_t heads = g ? heads_of(c, op, g) : 0;
   if (!heads) return;
+  expect_weight(c, op, "sinks", 1, heads);
   expect_columns(c, op, "q", q.columns, heads * g->key_head);
   expect_columns(c, op, "the result", out.columns,
                  ir_is(op, STELE_OP_ATTENTION) ? heads * g->value_head : partial_columns(heads, g));
@@ -229,6 +248,7 @@ static void check_attention_combine(ir_checker *c, MlirOperation op) {
   expect_tokens(c, op, "the result", out.tokens, in.tokens);
   int64_t heads = g ? heads_of(c, op, g) : 0;
   if (!heads) return;
+  expect_weight(c, op, "sinks", 1, heads);
   expect_columns(c, op, "partial", in.columns, partial_columns(heads, g));
   expect_columns(c, op, "the result", out.columns, heads * g->value_head);
 }
@@ -241,6 +261,7 @@ static void check_qkv_cache(ir_checker *c, MlirOperation op) {
   expect_norm(c, op, x.columns);
   expect_tokens(c, op, "x", x.tokens, c->lanes * c->width);
   expect_tokens(c, op, "q", q.tokens, x.tokens);
+  if (g && g->value_in_key) ir_fault(c, op, "its group has values in the keys");
   int64_t heads = g ? heads_of(c, op, g) : 0;
   if (!heads) return;
   expect_columns(c, op, "q", q.columns, heads * g->key_head);
@@ -258,26 +279,48 @@ static void check_qkv_cache(ir_checker *c, MlirOperation op) {
 
 /* ---- what takes weights ---------------------------------------------------------------- */
 
-static void check_embed(ir_checker *c, MlirOperation op) {
-  shape ids = operand(op, 0), out = result(op);
-  const ir_known_weight *w = weight(c, op, "weight");
-  expect_tokens(c, op, "the result", out.tokens, ids.tokens);
-  expect_weight(c, op, "weight", c->vocab, out.columns);
+/* A weight of which single rows are read. */
+static void expect_gathered(ir_checker *c, MlirOperation op, const ir_known_weight *w) {
   if (w && !ir_int(w->op, "embedding", 0))
     ir_fault(c, op, "weight '%s' is not declared with embedding = 1", w->name);
+}
+
+static void check_embed(ir_checker *c, MlirOperation op) {
+  shape ids = operand(op, 0), out = result(op);
+  expect_tokens(c, op, "the result", out.tokens, ids.tokens);
+  expect_weight(c, op, "weight", c->vocab, out.columns);
+  expect_gathered(c, op, known(c, op, "weight"));
   if (!isfinite(ir_float(op, "scale", 1))) ir_fault(c, op, "scale is not finite");
 }
 
-static void check_rms_norm(ir_checker *c, MlirOperation op) {
+static void check_position_embed(ir_checker *c, MlirOperation op) {
   shape x = operand(op, 0);
-  int64_t segment = ir_int(op, "segment", 0);
+  int64_t offset = ir_int(op, "offset", 0);
+  const ir_known_weight *w = known(c, op, "weight");
+  expect_same(c, op, "the result", result(op), x);
+  expect_tokens(c, op, "x", x.tokens, c->lanes * c->width);
+  expect_weight(c, op, "weight", -1, x.columns);
+  expect_gathered(c, op, w);
+  if (w && (offset < 0 || offset > w->rows || w->rows - offset < c->capacity))
+    ir_fault(c, op, "weight '%s' has %lld rows, not %lld from row %lld on", w->name,
+             (long long)w->rows, (long long)c->capacity, (long long)offset);
+}
+
+/* rms_norm has a number per element of a segment; layer_norm that, or one per column. */
+static void check_segments(ir_checker *c, MlirOperation op) {
+  shape x = operand(op, 0);
+  int64_t segment = ir_int(op, "segment", 0), numbers = segment;
+  const ir_known_weight *w = known(c, op, "weight");
   expect_same(c, op, "the result", result(op), x);
   expect_eps(c, op, "eps", true);
-  if (segment < 1 || x.columns % segment)
+  if (segment < 1 || x.columns % segment) {
     ir_fault(c, op, "segments of %lld do not divide %lld columns", (long long)segment,
              (long long)x.columns);
-  else
-    expect_weight(c, op, "weight", 1, segment);
+    return;
+  }
+  if (w && ir_is(op, STELE_OP_LAYER_NORM) && w->columns == x.columns) numbers = x.columns;
+  expect_weight(c, op, "weight", 1, numbers);
+  expect_weight(c, op, "bias", 1, numbers);
 }
 
 static void check_linear(ir_checker *c, MlirOperation op) {
@@ -302,6 +345,9 @@ static void check_linear_add(ir_checker *c, MlirOperation op) {
     if (!heads) return;
     expect_columns(c, op, "x", x.columns, partial_columns(heads, g));
     columns = heads * g->value_head;
+    expect_weight(c, op, "sinks", 1, heads);
+  } else if (ir_has(op, "sinks")) {
+    ir_fault(c, op, "'sinks' without 'combine'");
   }
   expect_weight(c, op, "weight", out.columns, columns);
   expect_weight(c, op, "bias", 1, out.columns);
@@ -316,6 +362,25 @@ static void check_gate_up(ir_checker *c, MlirOperation op) {
   expect_weight(c, op, "gate_bias", 1, out.columns);
   expect_weight(c, op, "up_bias", 1, out.columns);
   expect_norm(c, op, x.columns);
+}
+
+/* Heads of c + kept columns become heads of m + kept: W has m rows of c columns for each. */
+static void check_head_linear(ir_checker *c, MlirOperation op) {
+  shape x = operand(op, 0), out = result(op);
+  int64_t heads = ir_int(op, "heads", 0), kept = ir_int(op, "kept", 0);
+  const ir_known_weight *w = known(c, op, "weight");
+  expect_tokens(c, op, "the result", out.tokens, x.tokens);
+  if (heads < 1 || heads > UINT16_MAX || kept < 0 || kept > UINT16_MAX || x.columns % heads) {
+    ir_fault(c, op, "%lld heads with %lld columns kept do not fit %lld columns", (long long)heads,
+             (long long)kept, (long long)x.columns);
+    return;
+  }
+  expect_weight(c, op, "weight", -1, x.columns / heads - kept);
+  if (!w) return;
+  if (w->rows % heads)
+    ir_fault(c, op, "weight '%s' has %lld rows, expected a multiple of %lld heads", w->name,
+             (long long)w->rows, (long long)heads);
+  expect_columns(c, op, "the result", out.columns, w->rows + heads * kept);
 }
 
 static void check_prepare(ir_checker *c, MlirOperation op) {
@@ -340,6 +405,25 @@ static void check_rope(ir_checker *c, MlirOperation op) {
              (long long)x.columns);
   else
     expect_rope(c, op, head);
+}
+
+static void check_concat(ir_checker *c, MlirOperation op) {
+  shape a = operand(op, 0), b = operand(op, 1), out = result(op);
+  int64_t head = ir_int(op, "head", 0);
+  expect_tokens(c, op, "b", b.tokens, a.tokens);
+  expect_tokens(c, op, "the result", out.tokens, a.tokens);
+  expect_columns(c, op, "the result", out.columns, a.columns + b.columns);
+  if (head < 1 || out.columns % head || a.columns % (out.columns / head) ||
+      b.columns % (out.columns / head))
+    ir_fault(c, op, "heads of %lld of %lld and %lld columns", (long long)head, (long long)a.columns,
+             (long long)b.columns);
+}
+
+static void check_scale(ir_checker *c, MlirOperation op) {
+  double factor = ir_float(op, "factor", 1), cap = ir_float(op, "cap", 1);
+  expect_same(c, op, "the result", result(op), operand(op, 0));
+  if (!isfinite(factor)) ir_fault(c, op, "factor is %g", factor);
+  if (!isfinite(cap) || cap <= 0) ir_fault(c, op, "cap is %g, expected above 0", cap);
 }
 
 static void check_element_wise(ir_checker *c, MlirOperation op) {
@@ -408,14 +492,20 @@ void ir_check_op(ir_checker *checker, MlirOperation op, uint32_t kind) {
       [STELE_OP_OUTPUT] = check_output,
       [STELE_OP_OUTPUT_TOKEN] = check_output_token,
       [STELE_OP_EMBED] = check_embed,
-      [STELE_OP_RMS_NORM] = check_rms_norm,
+      [STELE_OP_RMS_NORM] = check_segments,
+      [STELE_OP_LAYER_NORM] = check_segments,
+      [STELE_OP_POSITION_EMBED] = check_position_embed,
       [STELE_OP_LINEAR] = check_linear,
+      [STELE_OP_HEAD_LINEAR] = check_head_linear,
+      [STELE_OP_CONCAT] = check_concat,
       [STELE_OP_ROPE] = check_rope,
       [STELE_OP_CACHE_UPDATE] = check_cache_update,
       [STELE_OP_ATTENTION] = check_attention,
       [STELE_OP_ACTIVATION] = check_element_wise,
       [STELE_OP_MUL] = check_element_wise,
       [STELE_OP_ADD] = check_element_wise,
+      [STELE_OP_SCALE] = check_scale,
+      [STELE_OP_SOFT_CAP] = check_scale,
       [STELE_OP_LAST_TOKEN] = check_last_token,
       [STELE_OP_ARGMAX] = check_argmax,
       [STELE_OP_QKV_CACHE] = check_qkv_cache,

@@ -9,14 +9,20 @@
 /* NULL: declarations and inputs, nothing to do at run time. */
 static const char *const kernel_names[STELE_OP_COUNT] = {
     [STELE_OP_EMBED] = "embed",
-    [STELE_OP_RMS_NORM] = "rms_norm",
+    [STELE_OP_RMS_NORM] = "norm",
+    [STELE_OP_LAYER_NORM] = "norm",
+    [STELE_OP_POSITION_EMBED] = "position_embed",
     [STELE_OP_LINEAR] = "linear",
+    [STELE_OP_HEAD_LINEAR] = "head_linear",
+    [STELE_OP_CONCAT] = "concat",
     [STELE_OP_ROPE] = "rope",
     [STELE_OP_CACHE_UPDATE] = "cache_update",
     [STELE_OP_ATTENTION] = "attention",
     [STELE_OP_ACTIVATION] = "elements",
     [STELE_OP_MUL] = "elements",
     [STELE_OP_ADD] = "elements",
+    [STELE_OP_SCALE] = "elements",
+    [STELE_OP_SOFT_CAP] = "elements",
     [STELE_OP_LAST_TOKEN] = "last_token",
     [STELE_OP_ARGMAX] = "argmax",
     [STELE_OP_OUTPUT] = "output",
@@ -78,6 +84,12 @@ static stele_status plan_matrix(const planner *p, unsigned slot) {
   return STELE_OK;
 }
 
+/* The numbers of a norm's weight: of a segment, or of a whole row. */
+static uint32_t norm_columns(const planner *p) {
+  const stele_program_weight *w = weight_of(p, STELE_W_NORM);
+  return w ? (uint32_t)w->columns : 0;
+}
+
 static stele_status plan_weights(const planner *p) {
   for (unsigned slot = STELE_W_A; slot <= STELE_W_C; slot++) BASE_TRY(plan_matrix(p, slot));
   for (unsigned slot = 0; slot < STELE_W_COUNT; slot++) {
@@ -89,7 +101,9 @@ static stele_status plan_weights(const planner *p) {
                        "target 'cpu': vector '%s' has scheme %u, expected float32",
                        stele_program_strings(p->program, w->name), w->scheme);
   }
-  p->shape->norm = p->op->weight[STELE_W_NORM] >= 0;
+  p->shape->norm_bias = p->op->weight[STELE_W_NORM_BIAS] >= 0;
+  p->shape->center = p->op->kind == STELE_OP_LAYER_NORM || p->op->flags & STELE_FLAG_CENTER;
+  p->shape->sinks = p->op->weight[STELE_W_SINKS] >= 0;
   p->shape->q_norm = p->op->weight[STELE_W_Q_NORM] >= 0;
   p->shape->k_norm = p->op->weight[STELE_W_K_NORM] >= 0;
   return STELE_OK;
@@ -142,9 +156,10 @@ static stele_status plan_group(const planner *p) {
   if (!attends(op->kind) && !combines) return STELE_OK;
   const stele_group *g = stele_program_groups(p->program, op->group);
   if (!is_cache_scheme(g->key_scheme, g->key_head) ||
-      !is_cache_scheme(g->value_scheme, g->value_head) || g->value_in_key || g->page_tokens == 0 ||
-      g->page_tokens > 64 || g->page_tokens & (g->page_tokens - 1) || g->kv_heads == 0 ||
-      op->heads % g->kv_heads || g->page_bytes > UINT32_MAX || g->kind == STELE_GROUP_STATE)
+      (!g->value_in_key && !is_cache_scheme(g->value_scheme, g->value_head)) ||
+      g->value_head > UINT16_MAX || g->page_tokens == 0 || g->page_tokens > 64 ||
+      g->page_tokens & (g->page_tokens - 1) || g->kv_heads == 0 || op->heads % g->kv_heads ||
+      g->page_bytes > UINT32_MAX || g->kind == STELE_GROUP_STATE)
     return base_fail(p->sink, STELE_UNSUPPORTED,
                      "target 'cpu': cache group %u (kind %u, schemes %u and %u, %u tokens a page, "
                      "%u of %u heads)",
@@ -165,6 +180,7 @@ static stele_status plan_group(const planner *p) {
   s->key_head = g->key_head;
   s->key_scheme = g->key_scheme;
   s->value_scheme = g->value_scheme;
+  s->value_in_key = g->value_in_key;
   s->page_bytes = (uint32_t)g->page_bytes;
   s->value_offset = (uint32_t)g->value_offset;
   s->stage_images = (s->width + g->page_tokens - 1) / g->page_tokens + 1;
@@ -178,7 +194,6 @@ static void plan_rope(const planner *p) {
   if (!turns(op->kind)) return;
   cpu_shape *s = p->shape;
   s->rotary = op->rotary;
-  s->rope_offset = op->rope_offset;
   s->pairing = op->pairing;
   if (op->rotary == 0) return;
   const stele_program_rope *rope = stele_program_ropes(p->program, op->rope);
@@ -197,7 +212,7 @@ static bool is_wide(const planner *p) {
     return false;
   for (int i = 0; i < 3; i++)
     if (s->matrix[i].rows && weights_scheme_is_quantised(s->matrix[i].scheme))
-      return p->op->kind != STELE_OP_EMBED;
+      return p->op->kind != STELE_OP_EMBED && p->op->kind != STELE_OP_POSITION_EMBED;
   return false;
 }
 
@@ -218,16 +233,22 @@ static stele_status plan_op(const planner *p) {
                    .prologue = op->prologue,
                    .function = op->function,
                    .head = op->head,
+                   .kept = op->kept,
+                   .rope_offset = op->rope_offset,
                    .vocab = p->program->vocab,
                    .hidden = p->program->hidden,
                    .output_kind = op->output_kind,
                    .eps = op->eps,
                    .head_eps = op->head_eps,
                    .scale = op->scale,
-                   .soft_cap = op->soft_cap};
+                   .soft_cap = op->soft_cap,
+                   .query_scale = op->query_scale,
+                   .query_floor = op->query_floor};
   BASE_TRY(plan_buffers(p)); /* first: it sets the whole place */
   BASE_TRY(plan_weights(p));
+  s->norm = norm_columns(p);
   s->wide = is_wide(p);
+  if (op->kind == STELE_OP_HEAD_LINEAR) s->heads = op->heads;
   BASE_TRY(plan_group(p));
   plan_rope(p);
   p->place->output_index = op->output_index;

@@ -11,6 +11,7 @@ typedef struct ref_query {
   uint32_t slot;  /* the token's own, the last that it sees */
   uint32_t first; /* the first that it may see; above slot: none */
   const float *q; /* [key_head], NULL where scores are not needed */
+  double scale;   /* of its scores */
 } ref_query;
 
 static ref_query make_query(const ref_run *run, const stele_op *op, ref_token token,
@@ -23,7 +24,15 @@ static ref_query make_query(const ref_run *run, const stele_op *op, ref_token to
   else if (g->window && slot + 1 > g->window)
     bound = slot + 1 - g->window;
   if (first < bound) first = bound;
-  return (ref_query){token, head, head / (op->heads / g->kv_heads), slot, first, NULL};
+  return (ref_query){token, head, head / (op->heads / g->kv_heads), slot, first, NULL, 0};
+}
+
+/* scale (1 + query_scale log(1 + floor((position + 1) / query_floor))) */
+static double query_scale(const ref_run *run, const stele_op *op, ref_token token) {
+  double position = run->args->positions[token.lane * run->step->width + token.place];
+  if (op->query_scale == 0) return (double)op->scale;
+  double steps = floor((position + 1) / (double)op->query_floor);
+  return (double)op->scale * (1 + (double)op->query_scale * log(1 + steps));
 }
 
 static ref_query make_query_with_q(const ref_run *run, const stele_op *op, ref_token token,
@@ -32,6 +41,7 @@ static ref_query make_query_with_q(const ref_run *run, const stele_op *op, ref_t
   ref_rows in = ref_buffer(run, op->in[0]);
   const stele_group *g = stele_program_groups(run->program, op->group);
   query.q = ref_f32(&in, token.index) + head * g->key_head;
+  query.scale = query_scale(run, op, token);
   return query;
 }
 
@@ -48,7 +58,7 @@ static double score(const ref_run *run, const stele_op *op, const ref_query *que
   double sum = 0;
   for (uint32_t e = 0; e < g->key_head; e++)
     sum += (double)query->q[e] * (double)ref_key(g, page, query->kv_head, slot % g->page_tokens, e);
-  sum *= (double)op->scale;
+  sum *= query->scale;
   return op->soft_cap > 0 ? (double)op->soft_cap * tanh(sum / (double)op->soft_cap) : sum;
 }
 
@@ -73,6 +83,16 @@ static void attend(const ref_run *run, const stele_op *op, const ref_query *quer
   *out_sum = sum;
 }
 
+/* A head's sink is a score without a value: sum' = sum + exp(sink - m). How much that leaves of
+ * values / sum. */
+static double sink_share(const ref_run *run, const stele_op *op, uint32_t head, double m,
+                         double sum) {
+  const float *sinks = ref_vector(run, op, STELE_W_SINKS);
+  if (!sinks || !(sum > 0)) return 1;
+  double largest = fmax(m, (double)sinks[head]), own = exp(m - largest) * sum;
+  return own / (own + exp((double)sinks[head] - largest));
+}
+
 /* q[T][heads][key_head] -> out[T][heads][value_head]; tiles are (kv head, block of tokens) */
 void ref_attention(const ref_run *run, const stele_op *op) {
   const stele_group *g = stele_program_groups(run->program, op->group);
@@ -90,7 +110,9 @@ void ref_attention(const ref_run *run, const stele_op *op) {
         double values[REF_MAX_HEAD], m, sum;
         attend(run, op, &query, query.first, query.slot, &m, &sum, values);
         float *y = ref_f32(&out, token.index) + head * g->value_head;
-        for (uint32_t e = 0; e < g->value_head; e++) y[e] = sum > 0 ? (float)(values[e] / sum) : 0;
+        double share = sink_share(run, op, head, m, sum);
+        for (uint32_t e = 0; e < g->value_head; e++)
+          y[e] = sum > 0 ? (float)(values[e] / sum * share) : 0;
       }
     }
   }
@@ -192,7 +214,8 @@ void ref_combine(const ref_run *run, const stele_op *op, ref_token token, uint32
       sum += weight * (double)part[1];
       value += weight * (double)part[2 + e];
     }
-    out[e - first] = sum > 0 ? (float)(value / sum) : 0;
+    double share = sink_share(run, op, head, largest, sum);
+    out[e - first] = sum > 0 ? (float)(value / sum * share) : 0;
   }
 }
 

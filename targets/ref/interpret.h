@@ -68,6 +68,14 @@ float ref_function(uint32_t function, float x);
 float ref_inverse_rms(const float *x, uint32_t count, float eps);
 /* The factor that a norm's weight stands for. */
 float ref_norm_weight(const stele_op *op, const float *weight, uint32_t i);
+/* What a norm does to a row: out = (x - mean) factor weight + bias. rms_norm has mean 0. */
+typedef struct ref_norm {
+  float mean, factor;
+  const float *weight, *bias; /* bias NULL: zeros */
+} ref_norm;
+ref_norm ref_norm_of(const ref_run *run, const stele_op *op, bool center, const float *x,
+                     uint32_t count);
+float ref_norm_apply(const stele_op *op, const ref_norm *norm, float x, uint32_t i);
 /* Turns one head in place by the angles of a token's position. */
 void ref_rope_head(const ref_run *run, const stele_op *op, ref_token token, float *head);
 
@@ -76,10 +84,15 @@ void ref_rope_head(const ref_run *run, const stele_op *op, ref_token token, floa
 /* tokens.c: what works token by token */
 void ref_embed(const ref_run *run, const stele_op *op);
 void ref_rms_norm(const ref_run *run, const stele_op *op);
+void ref_layer_norm(const ref_run *run, const stele_op *op);
+void ref_position_embed(const ref_run *run, const stele_op *op);
+void ref_concat(const ref_run *run, const stele_op *op);
 void ref_rope(const ref_run *run, const stele_op *op);
 void ref_activation(const ref_run *run, const stele_op *op);
 void ref_mul(const ref_run *run, const stele_op *op);
 void ref_add(const ref_run *run, const stele_op *op);
+void ref_scale(const ref_run *run, const stele_op *op);
+void ref_soft_cap(const ref_run *run, const stele_op *op);
 void ref_last_token(const ref_run *run, const stele_op *op);
 void ref_argmax(const ref_run *run, const stele_op *op);
 void ref_output(const ref_run *run, const stele_op *op);
@@ -92,6 +105,7 @@ void ref_linear_argmax(const ref_run *run, const stele_op *op);
 /* After all workers have done theirs: worker 0 merges the tiles' bests. */
 void ref_linear_argmax_reduce(const ref_run *run, const stele_op *op);
 void ref_gate_up(const ref_run *run, const stele_op *op);
+void ref_head_linear(const ref_run *run, const stele_op *op);
 /* The rows that a linear op multiplies with, after its prologue. */
 ref_rows ref_linear_input(const ref_run *run, const stele_op *op);
 /* out[j] = sum over c of weight[row][c] * x[tokens[j].index][c], j < count <= REF_TOKENS */

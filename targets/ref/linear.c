@@ -12,16 +12,18 @@ static uint32_t least(uint64_t a, uint64_t b) { return (uint32_t)(a < b ? a : b)
 static void prepare_row(const ref_run *run, const stele_op *op, ref_token token,
                         const ref_rows *to) {
   ref_rows in = ref_buffer(run, op->in[0]);
-  const float *weight = ref_vector(run, op, STELE_W_NORM), *x = ref_f32(&in, token.index);
+  const float *x = ref_f32(&in, token.index);
   const stele_group *group = stele_program_groups(run->program, op->group);
-  float factor = op->prologue == STELE_PROLOGUE_NORM ? ref_inverse_rms(x, to->columns, op->eps) : 1;
+  ref_norm norm = {0};
+  if (op->prologue == STELE_PROLOGUE_NORM)
+    norm = ref_norm_of(run, op, op->flags & STELE_FLAG_CENTER, x, to->columns);
   for (uint32_t first = 0; first < to->columns; first += REF_BLOCK) {
     float block[REF_BLOCK];
     uint32_t count = least(to->columns - first, REF_BLOCK);
     for (uint32_t i = 0; i < count; i++) {
       uint32_t c = first + i;
       if (op->prologue == STELE_PROLOGUE_NORM)
-        block[i] = x[c] * factor * ref_norm_weight(op, weight, c);
+        block[i] = ref_norm_apply(op, &norm, x[c], c);
       else if (op->prologue == STELE_PROLOGUE_COMBINE)
         ref_combine(run, op, token, c / group->value_head, c % group->value_head, 1, &block[i]);
       else
@@ -193,4 +195,28 @@ void ref_gate_up(const ref_run *run, const stele_op *op) {
         ref_write(&out, tokens[j].index, (uint32_t)first, rows, values[j]);
     }
   }
+}
+
+/* ---- head_linear ----------------------------------------------------------------------- */
+
+/* x[T][heads][c + kept] -> out[T][heads][m + kept]: the first c columns of head h times rows h m ..
+ * of W[heads * m][c], the others as they are; tiles are heads */
+void ref_head_linear(const ref_run *run, const stele_op *op) {
+  const stele_program_weight *weight = ref_weight(run, op, STELE_W_A);
+  ref_rows in = ref_buffer(run, op->in[0]), out = ref_buffer(run, op->out);
+  uint32_t rows = (uint32_t)weight->rows / op->heads, columns = (uint32_t)weight->columns;
+  uint32_t total = ref_token_count(run, op);
+  uint64_t begin, end;
+  ref_share(run, op->heads, &begin, &end);
+  for (uint64_t head = begin; head < end; head++)
+    for (uint32_t k = 0; k < total; k++) {
+      ref_token token = ref_token_get(run, op, k);
+      float *x = ref_f32(&in, token.index) + head * (columns + op->kept);
+      float *y = ref_f32(&out, token.index) + head * (rows + op->kept);
+      const ref_rows one = {(uint8_t *)x, STELE_F32, columns};
+      const ref_token first = {0, token.lane, token.place};
+      for (uint32_t r = 0; r < rows; r++)
+        ref_dot(run, weight, head * rows + r, &one, &first, 1, &y[r]);
+      for (uint32_t i = 0; i < op->kept; i++) y[rows + i] = x[columns + i];
+    }
 }

@@ -143,6 +143,25 @@ float ref_norm_weight(const stele_op *op, const float *weight, uint32_t i) {
   return op->flags & STELE_FLAG_NORM_PLUS_ONE ? 1 + weight[i] : weight[i];
 }
 
+/* With the mean taken off: 1 / sqrt(mean((x - mean)^2) + eps). */
+ref_norm ref_norm_of(const ref_run *run, const stele_op *op, bool center, const float *x,
+                     uint32_t count) {
+  ref_norm norm = {.weight = ref_vector(run, op, STELE_W_NORM),
+                   .bias = ref_vector(run, op, STELE_W_NORM_BIAS)};
+  double sum = 0, squares = 0;
+  for (uint32_t i = 0; center && i < count; i++) sum += (double)x[i];
+  double mean = sum / count;
+  for (uint32_t i = 0; i < count; i++) squares += ((double)x[i] - mean) * ((double)x[i] - mean);
+  norm.mean = (float)mean;
+  norm.factor = (float)(1 / sqrt(squares / count + (double)op->eps));
+  return norm;
+}
+
+float ref_norm_apply(const stele_op *op, const ref_norm *norm, float x, uint32_t i) {
+  float y = (x - norm->mean) * norm->factor * ref_norm_weight(op, norm->weight, i);
+  return norm->bias ? y + norm->bias[i] : y;
+}
+
 /* cosines [rotary / 2], then sines [rotary / 2] of a token's position */
 static const float *rope_row(const ref_run *run, const stele_op *op, ref_token token) {
   const stele_program_rope *rope = stele_program_ropes(run->program, op->rope);

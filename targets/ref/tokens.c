@@ -1,4 +1,5 @@
 /* Ops that work token by token: tiles are tokens. T is tokens, n columns. */
+#include <math.h>
 #include <string.h>
 
 #include "interpret.h"
@@ -25,15 +26,43 @@ static void embed_token(const ref_run *run, const stele_op *op, ref_token token)
   for (uint32_t i = 0; i < out.columns; i++) y[i] *= op->scale;
 }
 
-/* each segment of `head` numbers: out = x / rms(x) * weight[head] */
-static void rms_norm_token(const ref_run *run, const stele_op *op, ref_token token) {
+/* each segment of `head` numbers: out = x / rms(x) * weight[head], or (x - mean) / deviation *
+ * weight + bias with weight and bias [head] or [n] */
+static void norm_token(const ref_run *run, const stele_op *op, ref_token token) {
   ref_rows in = ref_buffer(run, op->in[0]), out = ref_buffer(run, op->out);
-  const float *weight = ref_vector(run, op, STELE_W_NORM);
+  bool all = ref_weight(run, op, STELE_W_NORM)->columns == in.columns;
   for (uint32_t first = 0; first < in.columns; first += op->head) {
     const float *x = ref_f32(&in, token.index) + first;
     float *y = ref_f32(&out, token.index) + first;
-    float factor = ref_inverse_rms(x, op->head, op->eps);
-    for (uint32_t i = 0; i < op->head; i++) y[i] = x[i] * factor * ref_norm_weight(op, weight, i);
+    ref_norm norm = ref_norm_of(run, op, op->kind == STELE_OP_LAYER_NORM, x, op->head);
+    for (uint32_t i = 0; i < op->head; i++)
+      y[i] = ref_norm_apply(op, &norm, x[i], all ? first + i : i);
+  }
+}
+
+/* out[T][n] = x + W[position + offset][n] */
+static void position_embed_token(const ref_run *run, const stele_op *op, ref_token token) {
+  const stele_program_weight *weight = ref_weight(run, op, STELE_W_A);
+  ref_rows in = ref_buffer(run, op->in[0]), out = ref_buffer(run, op->out);
+  const float *x = ref_f32(&in, token.index);
+  float *y = ref_f32(&out, token.index), row[REF_CHUNK];
+  uint64_t at = (uint64_t)run->args->positions[token.index] + op->rope_offset;
+  for (uint32_t first = 0; first < out.columns; first += REF_CHUNK) {
+    uint32_t count = out.columns - first < REF_CHUNK ? out.columns - first : REF_CHUNK;
+    ref_decode(run, weight, at, first, count, row);
+    for (uint32_t i = 0; i < count; i++) y[first + i] = x[first + i] + row[i];
+  }
+}
+
+/* out[T][heads][na + nb] = a[T][heads][na], b[T][heads][nb] */
+static void concat_token(const ref_run *run, const stele_op *op, ref_token token) {
+  ref_rows a = ref_buffer(run, op->in[0]), b = ref_buffer(run, op->in[1]);
+  ref_rows out = ref_buffer(run, op->out);
+  uint32_t heads = out.columns / op->head, na = a.columns / heads, nb = b.columns / heads;
+  for (uint32_t head = 0; head < heads; head++) {
+    float *y = ref_f32(&out, token.index) + head * op->head;
+    memcpy(y, ref_f32(&a, token.index) + head * na, na * sizeof(float));
+    memcpy(y + na, ref_f32(&b, token.index) + head * nb, nb * sizeof(float));
   }
 }
 
@@ -51,6 +80,22 @@ static void activation_token(const ref_run *run, const stele_op *op, ref_token t
   const float *x = ref_f32(&in, token.index);
   float *y = ref_f32(&out, token.index);
   for (uint32_t i = 0; i < out.columns; i++) y[i] = ref_function(op->function, x[i]);
+}
+
+static void scale_token(const ref_run *run, const stele_op *op, ref_token token) {
+  ref_rows in = ref_buffer(run, op->in[0]), out = ref_buffer(run, op->out);
+  const float *x = ref_f32(&in, token.index);
+  float *y = ref_f32(&out, token.index);
+  for (uint32_t i = 0; i < out.columns; i++) y[i] = x[i] * op->scale;
+}
+
+/* cap tanh(x / cap) */
+static void soft_cap_token(const ref_run *run, const stele_op *op, ref_token token) {
+  ref_rows in = ref_buffer(run, op->in[0]), out = ref_buffer(run, op->out);
+  const float *x = ref_f32(&in, token.index);
+  float *y = ref_f32(&out, token.index);
+  double cap = (double)op->soft_cap;
+  for (uint32_t i = 0; i < out.columns; i++) y[i] = (float)(cap * tanh((double)x[i] / cap));
 }
 
 static void mul_token(const ref_run *run, const stele_op *op, ref_token token) {
@@ -107,7 +152,14 @@ static void output_token_token(const ref_run *run, const stele_op *op, ref_token
 }
 
 void ref_embed(const ref_run *run, const stele_op *op) { each_token(run, op, embed_token); }
-void ref_rms_norm(const ref_run *run, const stele_op *op) { each_token(run, op, rms_norm_token); }
+void ref_rms_norm(const ref_run *run, const stele_op *op) { each_token(run, op, norm_token); }
+void ref_layer_norm(const ref_run *run, const stele_op *op) { each_token(run, op, norm_token); }
+void ref_position_embed(const ref_run *run, const stele_op *op) {
+  each_token(run, op, position_embed_token);
+}
+void ref_concat(const ref_run *run, const stele_op *op) { each_token(run, op, concat_token); }
+void ref_scale(const ref_run *run, const stele_op *op) { each_token(run, op, scale_token); }
+void ref_soft_cap(const ref_run *run, const stele_op *op) { each_token(run, op, soft_cap_token); }
 void ref_rope(const ref_run *run, const stele_op *op) { each_token(run, op, rope_token); }
 void ref_activation(const ref_run *run, const stele_op *op) {
   each_token(run, op, activation_token);

@@ -30,7 +30,8 @@ static void add_update(cts_program *p, int32_t *io_stage) {
   on_layer(op);
   op->tiles = g->kv_heads;
   op->in[0] = cts_input(p, op->tokens, g->kv_heads * g->key_head, STELE_F32);
-  op->in[1] = cts_input(p, op->tokens, g->kv_heads * g->value_head, STELE_F32);
+  if (!g->value_in_key)
+    op->in[1] = cts_input(p, op->tokens, g->kv_heads * g->value_head, STELE_F32);
   stage(p, op, io_stage);
 }
 
@@ -52,6 +53,10 @@ void cts_build_cache_update(cts_program *p, const cts_shape *s) {
 
 void cts_build_cache_store(cts_program *p, const cts_shape *s) { cts_build_cache_update(p, s); }
 
+void cts_sinks(cts_program *p, stele_op *op) {
+  if (p->shape->sinks) op->weight[STELE_W_SINKS] = cts_vector(p, op->heads, 1, 2);
+}
+
 static stele_op *add_attention(cts_program *p, const cts_shape *s, uint32_t kind,
                                int32_t *io_stage) {
   stele_op *op = cts_op(p, kind);
@@ -59,6 +64,8 @@ static stele_op *add_attention(cts_program *p, const cts_shape *s, uint32_t kind
   op->heads = s->heads;
   op->scale = 0.35f;
   op->soft_cap = s->soft_cap;
+  op->query_scale = s->query_scale;
+  op->query_floor = 7;
   op->in[0] = cts_input(p, op->tokens, s->heads * s->key_head, STELE_F32);
   stage(p, op, io_stage);
   return op;
@@ -70,6 +77,7 @@ void cts_build_attention(cts_program *p, const cts_shape *s) {
   stele_op *op = add_attention(p, s, STELE_OP_ATTENTION, &images);
   op->tile_rows = p->traits->attention_rows ? p->traits->attention_rows : 1;
   op->tiles = s->kv_heads * ((op->tokens + op->tile_rows - 1) / op->tile_rows);
+  cts_sinks(p, op);
   op->out = cts_output(p, op->tokens, s->heads * p->groups[0].value_head, STELE_F32);
   add_store(p, images);
 }
@@ -97,6 +105,7 @@ void cts_build_attention_combine(cts_program *p, const cts_shape *s) {
   on_layer(op);
   op->heads = s->heads;
   op->tiles = op->tokens * s->heads;
+  cts_sinks(p, op);
   op->in[0] = partial;
   op->out = cts_output(p, op->tokens, s->heads * p->groups[0].value_head, STELE_F32);
 }

@@ -19,6 +19,8 @@ void cts_linear_input(cts_program *p, stele_op *op, uint32_t columns, int32_t pa
     op->prologue = STELE_PROLOGUE_NORM;
     op->flags |= p->shape->plus_one ? STELE_FLAG_NORM_PLUS_ONE : 0;
     op->weight[STELE_W_NORM] = cts_vector(p, columns, p->shape->plus_one ? 0 : 1, 0.3f);
+    if (p->shape->center) op->flags |= STELE_FLAG_CENTER;
+    if (p->shape->center > 1) op->weight[STELE_W_NORM_BIAS] = cts_vector(p, columns, 0, 1);
   }
   if (p->mode != CTS_F32 && p->mode != CTS_Q8)
     op->prepared = cts_per_worker(p, op->tokens, columns, scheme);
@@ -37,6 +39,7 @@ static stele_op *linear_op(cts_program *p, const cts_shape *s, uint32_t kind) {
   if (has_combine(p->mode)) {
     op->group = 0;
     op->heads = s->heads;
+    cts_sinks(p, op);
   }
   op->weight[STELE_W_A] = cts_matrix(p, p->scheme, s->rows, s->columns, false);
   if (s->bias) op->weight[STELE_W_BIAS_A] = cts_vector(p, s->rows, 0, 1);
@@ -101,4 +104,16 @@ void cts_build_prepare(cts_program *p, const cts_shape *s) {
   op->prepared = -1;
   op->out = cts_output(p, op->tokens, s->columns, scheme);
   p->loose[op->out] = cts_mode_quantises(p->mode) ? 1e-2 : 0;
+}
+
+/* rows: of one head's matrix */
+void cts_build_head_linear(cts_program *p, const cts_shape *s) {
+  stele_op *op = cts_op(p, STELE_OP_HEAD_LINEAR);
+  op->heads = s->heads;
+  op->kept = s->kept;
+  op->tiles = s->heads;
+  op->tile_rows = s->rows;
+  op->weight[STELE_W_A] = cts_matrix(p, p->scheme, s->heads * s->rows, s->columns, false);
+  op->in[0] = cts_input(p, op->tokens, s->heads * (s->columns + s->kept), STELE_F32);
+  op->out = cts_output(p, op->tokens, s->heads * (s->rows + s->kept), STELE_F32);
 }

@@ -9,13 +9,58 @@ void cts_build_embed(cts_program *p, const cts_shape *s) {
   op->out = cts_output(p, op->tokens, s->columns, STELE_F32);
 }
 
-void cts_build_rms_norm(cts_program *p, const cts_shape *s) {
-  stele_op *op = cts_op(p, STELE_OP_RMS_NORM);
+static stele_op *build_norm(cts_program *p, const cts_shape *s, uint32_t kind) {
+  stele_op *op = cts_op(p, kind);
   op->head = s->segment ? s->segment : s->columns;
   op->flags = s->plus_one ? STELE_FLAG_NORM_PLUS_ONE : 0;
   op->weight[STELE_W_NORM] = cts_vector(p, op->head, s->plus_one ? 0 : 1, 0.3f);
   op->in[0] = cts_input(p, op->tokens, s->columns, STELE_F32);
   op->out = cts_output(p, op->tokens, s->columns, STELE_F32);
+  return op;
+}
+
+void cts_build_rms_norm(cts_program *p, const cts_shape *s) {
+  (void)build_norm(p, s, STELE_OP_RMS_NORM);
+}
+
+/* heads: weight and bias have a number for each column, not one for each element of a segment */
+void cts_build_layer_norm(cts_program *p, const cts_shape *s) {
+  stele_op *op = build_norm(p, s, STELE_OP_LAYER_NORM);
+  if (s->heads) op->weight[STELE_W_NORM] = cts_vector(p, s->columns, 1, 0.3f);
+  if (s->bias)
+    op->weight[STELE_W_NORM_BIAS] = cts_vector(p, s->heads ? s->columns : op->head, 0, 1);
+}
+
+void cts_build_position_embed(cts_program *p, const cts_shape *s) {
+  stele_op *op = cts_op(p, STELE_OP_POSITION_EMBED);
+  op->rope_offset = s->offset;
+  op->weight[STELE_W_A] = cts_matrix(p, p->scheme, p->capacity + s->offset, s->columns, true);
+  op->in[0] = cts_input(p, op->tokens, s->columns, STELE_F32);
+  op->out = s->in_place ? op->in[0] : cts_output(p, op->tokens, s->columns, STELE_F32);
+  p->checked[op->out] = true;
+}
+
+/* heads of `columns` and of key_head columns */
+void cts_build_concat(cts_program *p, const cts_shape *s) {
+  stele_op *op = cts_op(p, STELE_OP_CONCAT);
+  op->head = s->columns + s->key_head;
+  op->in[0] = cts_input(p, op->tokens, s->heads * s->columns, STELE_F32);
+  op->in[1] = cts_input(p, op->tokens, s->heads * s->key_head, STELE_F32);
+  op->out = cts_output(p, op->tokens, s->heads * op->head, STELE_F32);
+}
+
+static void build_unary(cts_program *p, const cts_shape *s, uint32_t kind) {
+  stele_op *op = cts_op(p, kind);
+  op->scale = 0.35f;
+  op->soft_cap = s->soft_cap;
+  op->in[0] = cts_input(p, op->tokens, s->columns, STELE_F32);
+  op->out = s->in_place ? op->in[0] : cts_output(p, op->tokens, s->columns, STELE_F32);
+  p->checked[op->out] = true;
+}
+
+void cts_build_scale(cts_program *p, const cts_shape *s) { build_unary(p, s, STELE_OP_SCALE); }
+void cts_build_soft_cap(cts_program *p, const cts_shape *s) {
+  build_unary(p, s, STELE_OP_SOFT_CAP);
 }
 
 void cts_build_rope(cts_program *p, const cts_shape *s) {

@@ -155,6 +155,7 @@ static bool same_pages(const cts_program *p, const cts_call *expected, const cts
     snprintf(what, sizeof what, "keys of page %u", page);
     view v = {what, expected->pool + at, found->pool + at, tolerance};
     if (!same_page(&v, g, false, sink)) return false;
+    if (g->value_in_key) continue;
     snprintf(what, sizeof what, "values of page %u", page);
     if (!same_page(&v, g, true, sink)) return false;
   }

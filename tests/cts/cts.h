@@ -44,7 +44,9 @@ typedef struct cts_shape {
   uint32_t rotary, offset, interleaved, dynamic, head_norm;
   uint32_t bias, plus_one, function, segment, staged, mask, reuse, in_place, logits, q8_out, ties;
   uint32_t vocab, output, index;
-  float soft_cap;
+  uint32_t center, kept, sinks, value_in_key;
+  uint32_t lengths; /* a case each for so many numbers of columns from `columns` on */
+  float soft_cap, query_scale;
 } cts_shape;
 
 struct cts_program;
@@ -166,6 +168,12 @@ bool cts_compare(const cts_program *p, const cts_call *expected, const cts_call 
 
 void cts_build_embed(cts_program *p, const cts_shape *shape);
 void cts_build_rms_norm(cts_program *p, const cts_shape *shape);
+void cts_build_layer_norm(cts_program *p, const cts_shape *shape);
+void cts_build_position_embed(cts_program *p, const cts_shape *shape);
+void cts_build_concat(cts_program *p, const cts_shape *shape);
+void cts_build_scale(cts_program *p, const cts_shape *shape);
+void cts_build_soft_cap(cts_program *p, const cts_shape *shape);
+void cts_build_head_linear(cts_program *p, const cts_shape *shape);
 void cts_build_rope(cts_program *p, const cts_shape *shape);
 void cts_build_activation(cts_program *p, const cts_shape *shape);
 void cts_build_mul(cts_program *p, const cts_shape *shape);

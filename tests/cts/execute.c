@@ -122,6 +122,7 @@ static void fill_slot(const cts_program *p, uint32_t lane, uint32_t slot, uint8_
   for (uint32_t h = 0; h < g->kv_heads; h++) {
     for (uint32_t e = 0; e < g->key_head; e++) numbers[e] = cts_random_float(seed, at++);
     ref_put_key(g, page, h, place, numbers);
+    if (g->value_in_key) continue;
     for (uint32_t e = 0; e < g->value_head; e++) numbers[e] = cts_random_float(seed, at++);
     ref_put_value(g, page, h, place, numbers);
   }

@@ -33,8 +33,7 @@ static const char *const mode_names[CTS_MODE_COUNT] = {"f32",       "f32-norm", 
                                                        "q8-inline", "q8-norm",  "q8-combine"};
 
 /* Whether the program of this case can exist, and whether the target would be given it. */
-static bool exists(const cts_state *cts, const cts_row *row, uint32_t scheme, cts_mode mode) {
-  const cts_shape *s = &row->shape;
+static bool exists(const cts_state *cts, const cts_shape *s, uint32_t scheme, cts_mode mode) {
   bool quantised = weights_scheme_is_quantised(scheme);
   if (cts_mode_quantises(mode) && !quantised) return false;
   if (s->columns % weights_scheme_get(scheme)->block != 0) return false;
@@ -51,8 +50,9 @@ static uint64_t seed_of(const char *name) { /* FNV-1a */
 }
 
 static void describe(cts_program *p, const cts_row *row) {
-  const cts_shape *s = &row->shape;
+  const cts_shape *s = p->shape;
   int n = snprintf(p->name, sizeof p->name, "%s/%s", row->op, row->name);
+  if (s->lengths) n += snprintf(p->name + n, sizeof p->name - (size_t)n, "-%u", s->columns);
   if (s->schemes)
     n += snprintf(p->name + n, sizeof p->name - (size_t)n, "/%s",
                   weights_scheme_get(p->scheme)->name);
@@ -123,9 +123,8 @@ static void run_batch(cts_state *cts, batch *b) {
 
 /* ---- cases ----------------------------------------------------------------------------- */
 
-static void add_case(cts_state *cts, batch *b, const cts_row *row, uint32_t scheme, cts_mode mode,
-                     uint32_t cache_scheme) {
-  const cts_shape *s = &row->shape;
+static void add_case(cts_state *cts, batch *b, const cts_row *row, const cts_shape *s,
+                     uint32_t scheme, cts_mode mode, uint32_t cache_scheme) {
   cts_program *p = base_arena_alloc(&b->arena, 1, sizeof *p);
   if (!p || b->count == CTS_MAX_CASES) abort();
   p->arena = &b->arena;
@@ -153,17 +152,27 @@ static void add_case(cts_state *cts, batch *b, const cts_row *row, uint32_t sche
   b->cases[b->count++] = p;
 }
 
-static void run_row(cts_state *cts, const cts_row *row) {
-  batch b = {0};
-  uint32_t schemes = row->shape.schemes ? row->shape.schemes : 1;
-  uint32_t modes = row->shape.modes ? row->shape.modes : 1;
-  uint32_t caches = row->shape.cache_schemes ? row->shape.cache_schemes : 1;
+/* The cases of a row that have the shape's number of columns. */
+static void add_cases(cts_state *cts, batch *b, const cts_row *row, const cts_shape *s) {
+  uint32_t schemes = s->schemes ? s->schemes : 1, modes = s->modes ? s->modes : 1;
+  uint32_t caches = s->cache_schemes ? s->cache_schemes : 1;
   for (uint32_t scheme = 0; scheme < WEIGHTS_SCHEME_COUNT; scheme++)
     for (uint32_t mode = 0; mode < CTS_MODE_COUNT; mode++)
       for (uint32_t cache = 0; cache < WEIGHTS_SCHEME_COUNT; cache++)
         if (schemes >> scheme & 1 && modes >> mode & 1 && caches >> cache & 1 &&
-            exists(cts, row, scheme, (cts_mode)mode))
-          add_case(cts, &b, row, scheme, (cts_mode)mode, cache);
+            exists(cts, s, scheme, (cts_mode)mode))
+          add_case(cts, b, row, s, scheme, (cts_mode)mode, cache);
+}
+
+static void run_row(cts_state *cts, const cts_row *row) {
+  batch b = {0};
+  cts_shape *shapes = base_arena_alloc(&b.arena, row->shape.lengths + 1, sizeof *shapes);
+  if (!shapes) abort();
+  for (uint32_t i = 0; i == 0 || i < row->shape.lengths; i++) {
+    shapes[i] = row->shape;
+    shapes[i].columns += i;
+    add_cases(cts, &b, row, &shapes[i]);
+  }
   if (b.count) run_batch(cts, &b);
   base_arena_deinit(&b.arena);
 }

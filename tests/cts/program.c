@@ -162,7 +162,8 @@ static uint64_t page_part(const cts_program *p, uint32_t head) {
 void cts_group(cts_program *p) {
   const cts_shape *s = p->shape;
   uint32_t value_head = s->value_head ? s->value_head : s->key_head;
-  uint64_t keys = page_part(p, s->key_head), values = page_part(p, value_head);
+  uint64_t keys = page_part(p, s->key_head);
+  uint64_t values = s->value_in_key ? 0 : page_part(p, value_head);
   p->groups[0] = (stele_group){.kind = s->chunk    ? STELE_GROUP_CHUNK
                                        : s->window ? STELE_GROUP_WINDOW
                                                    : STELE_GROUP_FULL,
@@ -177,6 +178,7 @@ void cts_group(cts_program *p) {
                                .page_tokens = s->page_tokens,
                                .table_entries = (p->capacity + s->page_tokens - 1) / s->page_tokens,
                                .shared_with = -1,
+                               .value_in_key = s->value_in_key,
                                .page_bytes = base_align(base_align(keys, 64) + values, 64),
                                .value_offset = base_align(keys, 64)};
   p->group_count = 1;

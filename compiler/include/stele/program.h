@@ -43,7 +43,8 @@ enum stele_op_kind {
 
 enum stele_prologue { /* what happens to the input of a linear op before it is read */
                       STELE_PROLOGUE_NONE = 0,
-                      STELE_PROLOGUE_NORM = 1,   /* rms_norm with weight[STELE_W_NORM], eps */
+                      STELE_PROLOGUE_NORM = 1,   /* a norm with weight[STELE_W_NORM], eps: rms_norm,
+                                                            or layer_norm with STELE_FLAG_CENTER */
                       STELE_PROLOGUE_COMBINE = 2 /* attention_combine of in[0] */
 };
 
@@ -59,10 +60,12 @@ enum stele_weight_slot {
   STELE_W_BIAS_A = 3, /* biases of the same */
   STELE_W_BIAS_B = 4,
   STELE_W_BIAS_C = 5,
-  STELE_W_NORM = 6,   /* the norm in the prologue; rms_norm's own weight */
+  STELE_W_NORM = 6,   /* the norm in the prologue; the own weight of rms_norm, layer_norm */
   STELE_W_Q_NORM = 7, /* norms of the heads */
   STELE_W_K_NORM = 8,
-  STELE_W_COUNT = 9
+  STELE_W_NORM_BIAS = 9, /* bias of the same norm */
+  STELE_W_SINKS = 10,    /* attention, or whoever merges its parts: a logit per head */
+  STELE_W_COUNT = 11
 };
 
 /* A piece of the workspace.
@@ -90,7 +93,8 @@ static inline uint64_t stele_q8_row_bytes(uint64_t columns) {
  *
  *   kind               in             out            what tiles are
  *   embed              -              f32 [T][n]     tokens
- *   rms_norm           f32            f32            tokens
+ *   rms_norm, layer_norm  f32         f32            tokens
+ *   position_embed     f32            f32            tokens
  *   prepare            f32            f32 or q8      tokens
  *   linear             f32 or q8      f32            runs of tile_rows rows of weight A
  *   linear_add         f32, q8 or     f32 (may be    the same
@@ -101,13 +105,15 @@ static inline uint64_t stele_q8_row_bytes(uint64_t columns) {
  *   qkv_cache          f32 or q8      f32 [T][heads * key_head]
  *                                                    heads: q heads, then k heads, then v heads
  *   rope               f32            f32            tokens
- *   cache_update       f32 k, f32 v   -              kv heads
+ *   cache_update       f32 k, f32 v   -              kv heads; no v in groups with value_in_key
  *   attention          f32            f32 [T][heads * value_head]
  *                                                    (kv head, block of tile_rows tokens)
  *   attention_partial  f32            partial        (token, kv head, part), part fastest
  *   attention_combine  partial        f32            (token, head)
  *   cache_store        -              -              kv heads
- *   activation, mul, add  f32         f32            tokens
+ *   head_linear        f32            f32            heads
+ *   concat             f32, f32       f32            tokens
+ *   activation, mul, add, scale, soft_cap  f32  f32  tokens
  *   last_token         f32            f32 [lanes][n] lanes
  *   argmax             f32            I32            tokens
  *   output             f32            args->out_*    tokens
@@ -143,12 +149,16 @@ typedef struct stele_op {
   int32_t stage;    /* buffer of staged pages, see STELE_FLAG_STAGED */
   int32_t weight[STELE_W_COUNT]; /* indices into the weight table, -1: none */
 
-  uint32_t group, heads; /* attention */
-  uint32_t head;         /* rope: elements of a head; rms_norm: of a segment */
-  uint32_t rotary, rope_offset, pairing, rope; /* rope: index of the rope table */
+  uint32_t group, heads; /* attention; head_linear: heads */
+  uint32_t head;         /* rope, concat: elements of a head; norms: of a segment */
+  uint32_t kept;         /* head_linear: elements of a head that are copied */
+  uint32_t rotary, rope_offset, pairing, rope; /* rope: index of the rope table; position_embed:
+                                                  rope_offset is the row of position 0 */
   uint32_t function;                           /* enum stele_function */
   uint32_t output_kind, output_index;          /* output: enum stele_output; which hidden state */
-  float eps, head_eps, scale, soft_cap;
+  float eps, head_eps;
+  float scale, soft_cap;          /* attention; the ops of the same names */
+  float query_scale, query_floor; /* attention: query_scale 0: none */
 } stele_op;
 
 /* Whether workers also meet inside of an op: linear_argmax, between its tiles and their best. */
@@ -166,6 +176,8 @@ static inline int stele_op_meets_inside(uint32_t kind) { return kind == STELE_OP
 #define STELE_FLAG_STAGED (1u << 0)
 /* rms_norm multiplies by (1 + weight). */
 #define STELE_FLAG_NORM_PLUS_ONE (1u << 1)
+/* The norm in the prologue is layer_norm: the mean is taken off first. */
+#define STELE_FLAG_CENTER (1u << 2)
 
 typedef struct stele_program_step {
   uint32_t kind, lanes, width, output;

@@ -26,33 +26,70 @@ INLINE vf function_lanes(uint32_t function, vf x) {
 
 /* ---- norm and quantisation ----------------------------------------------------------------- */
 
-/* 1 / sqrt(mean(x^2) + eps); four sums of 16 lanes, added in a fixed order. */
-INLINE float inverse_rms(const float *x, uint32_t count, float eps) {
+/* A run of numbers: whole vectors, or the `count` that are left. */
+INLINE vf load_run(const float *x, uint32_t count) {
+  return count == LANES ? load_f(x) : load_f_part(x, count);
+}
+INLINE void store_run(void *y, vf v, uint32_t count) {
+  if (count == LANES)
+    store_f(y, v);
+  else
+    store_f_part(y, v, count);
+}
+
+/* The sum of (x - mean)^2, or of x; four sums of 16 lanes, added in a fixed order. */
+INLINE vf add_power(vf sum, vf x, float mean, const bool square) {
+  if (!square) return sum + x;
+  x = x - mean;
+  return fma_f(x, x, sum);
+}
+INLINE float power_sum(const float *x, uint32_t count, float mean, const bool square) {
   vf sums[4] = {{0}, {0}, {0}, {0}};
   uint32_t i = 0;
   for (; i + 4 * LANES <= count; i += 4 * LANES) {
     UNROLL
-    for (int j = 0; j < 4; j++) {
-      vf v = load_f(x + i + j * LANES);
-      sums[j] = fma_f(v, v, sums[j]);
-    }
+    for (int j = 0; j < 4; j++)
+      sums[j] = add_power(sums[j], load_f(x + i + j * LANES), mean, square);
   }
-  for (; i + LANES <= count; i += LANES) {
-    vf v = load_f(x + i);
-    sums[0] = fma_f(v, v, sums[0]);
-  }
+  for (; i + LANES <= count; i += LANES) sums[0] = add_power(sums[0], load_f(x + i), mean, square);
   if (count % LANES) {
-    vf v = load_f_part(x + i, count % LANES);
-    sums[1] = fma_f(v, v, sums[1]);
+    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    vf v = load_f_part(x + i, count % LANES); /* the lanes past the end must add nothing */
+    v = select_f(lane < (int32_t)(count % LANES), v, splat(square ? mean : 0));
+    sums[1] = add_power(sums[1], v, mean, square);
   }
-  float sum = sum_f((sums[0] + sums[1]) + (sums[2] + sums[3]));
-  return 1.0f / __builtin_sqrtf(sum / (float)count + eps);
+  return sum_f((sums[0] + sums[1]) + (sums[2] + sums[3]));
+}
+
+/* 1 / sqrt(mean(x^2) + eps) */
+INLINE float inverse_rms(const float *x, uint32_t count, float eps) {
+  return 1.0f / __builtin_sqrtf(power_sum(x, count, 0, true) / (float)count + eps);
 }
 
 /* x * factor * weight, the weight one more where the model says so. */
 INLINE vf norm_lanes(const cpu_shape *s, vf x, float factor, vf w) {
   if (s->flags & STELE_FLAG_NORM_PLUS_ONE) w = w + 1.0f;
   return x * factor * w;
+}
+
+/* A norm over a run of numbers: (x - mean) factor weight + bias; the mean is taken off where the
+ * shape says so. */
+typedef struct norm {
+  float mean, factor;
+  const float *w, *b;
+} norm;
+INLINE norm norm_of(const call *c, const float *x, uint32_t count) {
+  const cpu_shape *s = c->s;
+  norm m = {.w = vector(c, STELE_W_NORM), .b = vector(c, STELE_W_NORM_BIAS)};
+  if (s->center) m.mean = power_sum(x, count, 0, false) / (float)count;
+  m.factor = 1.0f / __builtin_sqrtf(power_sum(x, count, m.mean, true) / (float)count + s->eps);
+  return m;
+}
+/* `count` numbers x, whose weights and biases begin at `at`. */
+INLINE vf norm_run(const cpu_shape *s, const norm *m, vf x, uint32_t at, uint32_t count) {
+  if (s->center) x = x - m->mean;
+  x = norm_lanes(s, x, m->factor, load_run(m->w + at, count));
+  return s->norm_bias ? x + load_run(m->b + at, count) : x;
 }
 
 /* Quantises 32 numbers: d = max|x| / 127, q = x / d to the nearest, sums of q by halves, s = d *
@@ -88,16 +125,16 @@ INLINE void prepare_row(const call *c, uint32_t row, rows to) {
     combine_row(c, row, (float *)(void *)(c->stack + cpu_stack_row(s)));
   else
     x = (const float *)(const void *)(c->env->workspace + c->place->in[0]) + (size_t)row * n;
-  const bool norm = s->prologue == STELE_PROLOGUE_NORM;
-  const float *w = vector(c, STELE_W_NORM);
-  float factor = norm ? inverse_rms(x, n, s->eps) : 1.0f;
+  const bool normed = s->prologue == STELE_PROLOGUE_NORM;
+  norm m = {0};
+  if (normed) m = norm_of(c, x, n);
   uint8_t *y = row_of(to, row);
   if (to.scheme == STELE_Q8_0) {
     for (uint32_t b = 0; b < n / CPU_BLOCK; b++) {
       vf low = load_f(x + b * CPU_BLOCK), high = load_f(x + b * CPU_BLOCK + LANES);
-      if (norm) {
-        low = norm_lanes(s, low, factor, load_f(w + b * CPU_BLOCK));
-        high = norm_lanes(s, high, factor, load_f(w + b * CPU_BLOCK + LANES));
+      if (normed) {
+        low = norm_run(s, &m, low, b * CPU_BLOCK, LANES);
+        high = norm_run(s, &m, high, b * CPU_BLOCK + LANES, LANES);
       }
       quantise_into(y, n, b, low, high);
     }
@@ -105,12 +142,12 @@ INLINE void prepare_row(const call *c, uint32_t row, rows to) {
   }
   for (uint32_t i = 0; i + LANES <= n; i += LANES) {
     vf v = load_f(x + i);
-    store_f(y + i * 4, norm ? norm_lanes(s, v, factor, load_f(w + i)) : v);
+    store_f(y + i * 4, normed ? norm_run(s, &m, v, i, LANES) : v);
   }
   const uint32_t tail = n % LANES, at = n - tail;
   if (tail) {
     vf v = load_f_part(x + at, tail);
-    if (norm) v = norm_lanes(s, v, factor, load_f_part(w + at, tail));
+    if (normed) v = norm_run(s, &m, v, at, tail);
     store_f_part(y + at * 4, v, tail);
   }
 }

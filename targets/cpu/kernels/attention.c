@@ -9,6 +9,15 @@ INLINE int pass_queries(uint32_t queries) {
   return (int)((queries + passes - 1) / passes);
 }
 
+/* What a token's scores are multiplied with. */
+INLINE float score_scale(const call *c, uint32_t row) {
+  const cpu_shape *s = c->s;
+  if (s->query_scale == 0) return s->scale;
+  uint32_t index = row / lane_rows(s) * s->width + row % lane_rows(s);
+  float steps = __builtin_floorf(((float)c->args->positions[index] + 1) / s->query_floor);
+  return s->scale * (1 + s->query_scale * __builtin_logf(1 + steps));
+}
+
 INLINE const float *query_of(const call *c, uint32_t row, uint32_t head) {
   return (const float *)(const void *)(c->env->workspace + c->place->in[0]) +
          ((size_t)row * c->s->heads + head) * c->s->key_head;
@@ -35,6 +44,7 @@ INLINE void partial_tile(const call *c, const partial_work *t) {
   const cpu_shape *s = c->s;
   const uint32_t per = s->heads / s->kv_heads;
   const int nq = pass_queries(per);
+  const float scale = score_scale(c, t->row);
   float *page_o = (float *)(void *)(c->stack + cpu_stack_extra(s));
   for (uint32_t page = t->begin; page < t->end; page++) {
     head_page here = head_page_of(c, t->v.lane, t->kv_head, page), next = page_after(c, t, page);
@@ -45,6 +55,7 @@ INLINE void partial_tile(const call *c, const partial_work *t) {
         uint32_t head = first + (uint32_t)i < per ? first + (uint32_t)i : per - 1;
         w.q[i] = query_of(c, t->row, t->kv_head * per + head);
         w.seen[i] = seen;
+        w.scale[i] = scale;
       }
       attend_page(s, here, next, nq, &w);
       for (int i = 0; i < nq && first + (uint32_t)i < per; i++) {
@@ -125,6 +136,7 @@ INLINE void tile_page(const call *c, const tile_work *t, uint32_t lane, uint32_t
       uint32_t row = t->first_row + query / per;
       w.q[i] = query_of(c, row, t->kv_head * per + query % per);
       w.seen[i] = seen_slots(c, view_of(c, row), page);
+      w.scale[i] = score_scale(c, row);
     }
     attend_page(s, here, here, nq, &w);
     for (int i = 0; i < nq && first + (uint32_t)i < t->queries; i++) {
@@ -168,7 +180,7 @@ INLINE void attention_tile(const call *c, uint32_t kv_head, uint32_t row, uint32
     tile_part(c, &t, first.lane, page, next);
   }
   for (uint32_t i = 0; i < t.queries; i++)
-    finish_part(t.totals[i], tile_output(c, &t, i), s->value_head);
+    finish_part(c, t.totals[i], kv_head * per + i % per, tile_output(c, &t, i), s->value_head);
 }
 
 /* q[T][heads][key_head] -> out[T][heads][value_head]; tiles are (kv head, block of tokens) */

@@ -230,11 +230,13 @@ INLINE void copy_slots(const cpu_shape *s, uint8_t *to, uint8_t *from, uint32_t 
                        uint32_t begin, uint32_t end) {
   if (end - begin == s->page_tokens) {
     __builtin_memcpy(keys_of(s, to, head), keys_of(s, from, head), key_bytes(s));
-    __builtin_memcpy(values_of(s, to, head), values_of(s, from, head), value_bytes(s));
+    if (!s->value_in_key)
+      __builtin_memcpy(values_of(s, to, head), values_of(s, from, head), value_bytes(s));
     return;
   }
   copy_keys(s, keys_of(s, to, head), keys_of(s, from, head), begin, end);
-  copy_values(s, values_of(s, to, head), values_of(s, from, head), begin, end);
+  if (!s->value_in_key)
+    copy_values(s, values_of(s, to, head), values_of(s, from, head), begin, end);
 }
 
 #endif

@@ -3,6 +3,7 @@
 #include "linear.c"
 
 #include "attention.c"
+#include "heads.c"
 #include "qkv.c"
 #include "rows.c"
 #include "step.c"

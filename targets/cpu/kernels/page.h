@@ -29,6 +29,7 @@
 typedef struct page_work {
   const float *q[CPU_QUERIES];
   uint64_t seen[CPU_QUERIES]; /* slots, a bit each */
+  float scale[CPU_QUERIES];   /* of the scores */
   part parts[CPU_QUERIES];
   float *o; /* [nq][cpu_o_stride] */
 } page_work;
@@ -165,13 +166,13 @@ INLINE vi lane_mask(uint32_t bits) {
 
 /* Scales and caps one query's scores, exp(score - m) in their place, zero where not seen; m and
  * the sum of these in its part. */
-INLINE void softmax_page(const cpu_shape *s, uint64_t seen, vf *scores, part *out) {
+INLINE void softmax_page(const cpu_shape *s, uint64_t seen, float scale, vf *scores, part *out) {
   const uint32_t lanes = key_lanes(s), panels = s->page_tokens / lanes;
   vf top = splat(NOTHING_SEEN);
   vi masks[PANELS];
   UNROLL
   for (uint32_t p = 0; p < panels; p++) {
-    vf score = scores[p] * s->scale;
+    vf score = scores[p] * scale;
     if (s->soft_cap > 0) score = s->soft_cap * tanh_f(score / s->soft_cap);
     masks[p] = lane_mask((uint32_t)(seen >> (p * lanes)) & 0xffff);
     scores[p] = select_f(masks[p], score, splat(NOTHING_SEEN));
@@ -264,13 +265,44 @@ INLINE void weigh_page(const cpu_shape *s, const uint8_t *values, const uint8_t 
   }
 }
 
+/* The same where the values are the first elements of the keys, which lie slot beside slot: an
+ * element's 16 slots are weighed at once, and 16 elements' sums come together. */
+INLINE void weigh_keys(const cpu_shape *s, const uint8_t *keys, const int nq, const page_work *w,
+                       const page_weights *weights, uint64_t any) {
+  const uint32_t lanes = key_lanes(s), panels = s->page_tokens / lanes, scheme = s->key_scheme;
+  const uint32_t row = lanes * unit_bytes(scheme);
+  const uint32_t rows = numbers_bytes(scheme, s->key_head) / unit_bytes(scheme);
+  const uint8_t *numbers = keys + scales_bytes(s, scheme, s->key_head);
+  for (uint32_t e = 0; e < s->value_head; e++) {
+    const uint32_t block = e / CPU_BLOCK, in_block = e % CPU_BLOCK;
+    const bool second = scheme == STELE_Q4_0 && in_block >= CPU_BLOCK / 2;
+    const uint32_t at =
+        scheme == STELE_Q4_0 ? block * CPU_BLOCK / 2 + in_block % (CPU_BLOCK / 2) : e;
+    vf sum[CPU_QUERIES] = {{0}};
+    UNROLL
+    for (uint32_t p = 0; p < panels; p++) {
+      const uint32_t seen = (uint32_t)(any >> (p * lanes));
+      vf k = load_cached(scheme, numbers + (size_t)(p * rows + at) * row, lanes, second);
+      if (has_scales(scheme))
+        k = k * load_cached(STELE_F16, keys + ((size_t)block * s->page_tokens + p * lanes) * 2,
+                            lanes, 0);
+      k = (vf)((vi)k & lane_mask(seen & 0xffff)); /* what is not seen may be anything */
+      UNROLL
+      for (int i = 0; i < nq; i++) sum[i] = fma_f(load_f(weights[i] + p * LANES), k, sum[i]);
+    }
+    UNROLL
+    for (int i = 0; i < nq; i++) w->o[(uint32_t)i * cpu_o_stride(s) + e] = sum_f(sum[i]);
+  }
+}
+
 /* Keys and values of one head in a page. */
 typedef struct head_page {
   const uint8_t *keys, *values;
 } head_page;
 INLINE head_page head_page_of(const call *c, uint32_t lane, uint32_t head, uint32_t page) {
   uint8_t *at = readable_page(c, lane, page);
-  return (head_page){keys_of(c->s, at, head), values_of(c->s, at, head)};
+  const uint8_t *keys = keys_of(c->s, at, head);
+  return (head_page){keys, c->s->value_in_key ? keys : values_of(c->s, at, head)};
 }
 
 /* The parts of nq queries over one page, their values in w->o (nothing there when the page is not
@@ -286,8 +318,12 @@ INLINE void attend_page(const cpu_shape *s, head_page page, head_page next, cons
     return;
   }
   score_page(s, page.keys, next.keys, nq, w, any, scores);
-  for (int i = 0; i < nq; i++) softmax_page(s, w->seen[i], scores[i], &w->parts[i]);
-  weigh_page(s, page.values, next.values, nq, w, (const page_weights *)(const void *)scores, any);
+  for (int i = 0; i < nq; i++) softmax_page(s, w->seen[i], w->scale[i], scores[i], &w->parts[i]);
+  const page_weights *weights = (const page_weights *)(const void *)scores;
+  if (s->value_in_key)
+    weigh_keys(s, page.keys, nq, w, weights, any);
+  else
+    weigh_page(s, page.values, next.values, nq, w, weights, any);
 }
 
 #endif

@@ -43,13 +43,23 @@ INLINE void merge_part(part *total, float *o, part p, const float *v, uint32_t n
   scale_add(o, v, n, e[0], e[1]);
 }
 
-/* The finished head: o / l, zeros where nothing was seen. */
-INLINE void finish_part(part total, float *o, uint32_t n) {
+/* What the weighted values of a head are multiplied with in the end: 1 / l, where a sink, a score
+ * without a value, adds to l. */
+INLINE float share_of_part(const call *c, part total, uint32_t head) {
+  if (!c->s->sinks) return 1.0f / total.l;
+  float sink = vector(c, STELE_W_SINKS)[head], m = total.m > sink ? total.m : sink;
+  vf e = {total.m - m, sink - m};
+  e = exp_f(e);
+  return e[0] / fma_1(total.l, e[0], e[1]);
+}
+
+/* The finished head: o times its share, zeros where nothing was seen. */
+INLINE void finish_part(const call *c, part total, uint32_t head, float *o, uint32_t n) {
   if (total.m == NOTHING_SEEN) {
     __builtin_memset(o, 0, n * sizeof(float));
     return;
   }
-  float inverse = 1.0f / total.l;
+  float inverse = share_of_part(c, total, head);
   for (uint32_t i = 0; i + LANES <= n; i += LANES) store_f(o + i, load_f(o + i) * inverse);
   const uint32_t tail = n % LANES, at = n - tail;
   if (tail) store_f_part(o + at, load_f_part(o + at, tail) * inverse, tail);
@@ -117,7 +127,7 @@ INLINE void combine_head(const call *c, uint32_t row, uint32_t head, float *o) {
     const float *from = stored_part(c, c->env->workspace + c->place->in[0], row, head, p);
     merge_part(&total, o, (part){from[0], from[1]}, from + 2, s->value_head);
   }
-  finish_part(total, o, s->value_head);
+  finish_part(c, total, head, o, s->value_head);
 }
 
 /* All heads of a token: o[heads * value_head]. */

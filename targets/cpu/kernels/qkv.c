@@ -222,11 +222,11 @@ KERNEL(cache_update) {
   span heads = share(c, s->kv_heads);
   for (uint32_t head = heads.begin; head < heads.end; head++) {
     fill_first_image(c, head, false);
-    fill_first_image(c, head, true);
+    if (!s->value_in_key) fill_first_image(c, head, true);
     for (uint32_t i = 0; i < count; i++) {
       size_t at = (size_t)list[i] * s->kv_heads + head;
       put_token(c, list[i], head, false, k + at * s->key_head);
-      put_token(c, list[i], head, true, v + at * s->value_head);
+      if (!s->value_in_key) put_token(c, list[i], head, true, v + at * s->value_head);
     }
   }
 }

@@ -63,26 +63,48 @@ KERNEL(embed) {
 
 /* ---- norms and preparation ----------------------------------------------------------------- */
 
-/* each segment of `head` numbers: out = x / rms(x) * weight[head] */
-KERNEL(rms_norm) {
+/* out[T][n] = x + W[position + offset][n] */
+KERNEL(position_embed) {
   const call *c = CALL;
   const cpu_shape *s = c->s;
   uint32_t *list, count = list_tokens(c, &list);
   rows in = input(c, 0), out = output(c);
-  const float *w = vector(c, STELE_W_NORM);
+  float *added = (float *)(void *)(stack + cpu_stack_row(s));
+  const uint32_t n = out.columns;
+  span run = share(c, count);
+  for (uint32_t i = run.begin; i < run.end; i++) {
+    const float *x = row_f(in, list[i]);
+    float *y = row_f(out, list[i]);
+    gather_row(&s->matrix[0], weight(c, STELE_W_A),
+               (uint32_t)args->positions[list[i]] + s->rope_offset, 1, added);
+    for (uint32_t e = 0; e < n; e += LANES) {
+      const uint32_t part = n - e < LANES ? n - e : LANES;
+      store_run(y + e, load_run(x + e, part) + load_run(added + e, part), part);
+    }
+  }
+}
+
+/* each segment of `head` numbers: out = (x - mean) factor weight + bias, with a weight and a bias
+ * for each element of a segment, or of the row */
+KERNEL(norm) {
+  const call *c = CALL;
+  const cpu_shape *s = c->s;
+  uint32_t *list, count = list_tokens(c, &list);
+  rows in = input(c, 0), out = output(c);
   const uint32_t n = s->head, tail = n % LANES;
   span run = share(c, count);
   for (uint32_t i = run.begin; i < run.end; i++)
     for (uint32_t at = 0; at < in.columns; at += n) {
       const float *x = row_f(in, list[i]) + at;
-      float *y = row_f(out, list[i]) + at, factor = inverse_rms(x, n, s->eps);
+      const uint32_t first = s->norm > n ? at : 0;
+      float *y = row_f(out, list[i]) + at;
+      norm m = norm_of(c, x, n);
       for (uint32_t e = 0; e + LANES <= n; e += LANES)
-        store_f(y + e, norm_lanes(s, load_f(x + e), factor, load_f(w + e)));
+        store_f(y + e, norm_run(s, &m, load_f(x + e), first + e, LANES));
       if (tail)
-        store_f_part(
-            y + n - tail,
-            norm_lanes(s, load_f_part(x + n - tail, tail), factor, load_f_part(w + n - tail, tail)),
-            tail);
+        store_f_part(y + n - tail,
+                     norm_run(s, &m, load_f_part(x + n - tail, tail), first + n - tail, tail),
+                     tail);
     }
 }
 
@@ -96,13 +118,17 @@ KERNEL(prepare) {
 
 /* ---- element by element -------------------------------------------------------------------- */
 
-/* out = f(x), a * b or a + b, as the kind says */
+/* out = f(x), a * b, a + b, factor x or cap tanh(x / cap), as the kind says */
 INLINE vf element(const cpu_shape *s, vf a, vf b) {
   switch (s->kind) {
     case STELE_OP_ADD:
       return a + b;
     case STELE_OP_MUL:
       return a * b;
+    case STELE_OP_SCALE:
+      return a * s->scale;
+    case STELE_OP_SOFT_CAP:
+      return s->soft_cap * tanh_f(a / s->soft_cap);
     default:
       return function_lanes(s->function, a);
   }
@@ -113,7 +139,7 @@ KERNEL(elements) {
   const cpu_shape *s = c->s;
   uint32_t *list, count = list_tokens(c, &list);
   rows out = output(c), a = input_like_output(c, 0), b = a;
-  if (s->kind != STELE_OP_ACTIVATION) b = input_like_output(c, 1);
+  if (s->kind == STELE_OP_ADD || s->kind == STELE_OP_MUL) b = input_like_output(c, 1);
   const uint32_t n = out.columns, tail = n % LANES;
   span run = share(c, count);
   for (uint32_t i = run.begin; i < run.end; i++) {
@@ -126,6 +152,23 @@ KERNEL(elements) {
                    element(s, load_f_part(x + n - tail, tail), load_f_part(z + n - tail, tail)),
                    tail);
   }
+}
+
+/* out[T][heads][head] = a[T][heads][na], b[T][heads][head - na] */
+KERNEL(concat) {
+  const call *c = CALL;
+  const cpu_shape *s = c->s;
+  uint32_t *list, count = list_tokens(c, &list);
+  rows a = input(c, 0), out = output(c);
+  const rows b = {env->workspace + place->in[1], STELE_F32, out.columns - a.columns};
+  const uint32_t heads = out.columns / s->head, na = a.columns / heads, nb = b.columns / heads;
+  span run = share(c, count);
+  for (uint32_t i = run.begin; i < run.end; i++)
+    for (uint32_t head = 0; head < heads; head++) {
+      float *y = row_f(out, list[i]) + head * s->head;
+      copy_floats(y, row_f(a, list[i]) + head * na, na);
+      copy_floats(y + na, row_f(b, list[i]) + head * nb, nb);
+    }
 }
 
 /* ---- choosing and handing out -------------------------------------------------------------- */

@@ -36,16 +36,17 @@ typedef struct cpu_shape {
 
   cpu_matrix matrix[3]; /* weights A, B, C */
   uint32_t wide;        /* 1: float activations meet quantised weights as numbers of 16 bits */
-  uint32_t norm, q_norm, k_norm;
+  uint32_t norm, norm_bias, center; /* numbers of the norm's weight; 1: it has, it does */
+  uint32_t q_norm, k_norm, sinks;
 
   uint32_t group, group_kind, window, heads, kv_heads, key_head, value_head;
-  uint32_t key_scheme, value_scheme;
+  uint32_t key_scheme, value_scheme, value_in_key;
   uint32_t page_tokens, table_entries, page_bytes, value_offset, stage_images, mask_words;
   uint32_t parts, part_limit; /* see stele_program_part_of_page */
 
-  uint32_t head, rotary, rope_offset, pairing, rope_fixed, rope_before;
+  uint32_t head, kept, rotary, rope_offset, pairing, rope_fixed, rope_before;
   uint32_t output_kind, vocab, hidden;
-  float eps, head_eps, scale, soft_cap;
+  float eps, head_eps, scale, soft_cap, query_scale, query_floor;
 } cpu_shape;
 
 typedef struct cpu_place {
