@@ -36,6 +36,9 @@ static bool is_token_wise(uint32_t kind) {
     case STELE_OP_ADD:
     case STELE_OP_SCALE:
     case STELE_OP_SOFT_CAP:
+    case STELE_OP_ROUTE:
+    case STELE_OP_EXPERTS_GATE_UP:
+    case STELE_OP_EXPERTS_DOWN:
       return true;
     default:
       return false;

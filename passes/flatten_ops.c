@@ -116,7 +116,7 @@ static stele_status read_weights(flattening *f, MlirOperation op, stele_op *out)
                {"k_bias", STELE_W_BIAS_B}, {"v_bias", STELE_W_BIAS_C},
                {"norm", STELE_W_NORM},     {"q_norm", STELE_W_Q_NORM},
                {"k_norm", STELE_W_K_NORM}, {"norm_bias", STELE_W_NORM_BIAS},
-               {"sinks", STELE_W_SINKS}};
+               {"sinks", STELE_W_SINKS},   {"correction", STELE_W_BIAS_A}};
   for (size_t i = 0; i < sizeof slots / sizeof *slots; i++) {
     const pass_weight *weight;
     BASE_TRY(pass_weight_of(f->context, &f->weights, op, slots[i].attribute, true, &weight));
@@ -154,6 +154,17 @@ static void read_numbers(MlirOperation op, stele_op *out) {
   out->query_floor = (float)ir_float(op, "query_floor", 0);
 }
 
+static void read_expert_numbers(MlirOperation op, stele_op *out) {
+  out->experts = read_u32(op, "experts");
+  out->experts_used = read_u32(op, "used");
+  out->normalise = ir_int(op, "normalise", 0) != 0;
+  out->expert_groups = read_u32(op, "groups");
+  out->expert_groups_used = read_u32(op, "used_groups");
+  out->scale_input = ir_int(op, "scale_input", 0) != 0;
+  out->alpha = (float)ir_float(op, "alpha", 0);
+  out->limit = (float)ir_float(op, "limit", 0);
+}
+
 /* An attribute that names one of several, where the op has it. */
 static stele_status read_name(const flattening *f, MlirOperation op, const char *attribute,
                               ir_naming naming, uint32_t *out) {
@@ -165,6 +176,7 @@ static stele_status read_name(const flattening *f, MlirOperation op, const char 
 static stele_status read_names(const flattening *f, MlirOperation op, stele_op *out) {
   BASE_TRY(read_name(f, op, "pairing", IR_PAIRINGS, &out->pairing));
   BASE_TRY(read_name(f, op, "function", IR_FUNCTIONS, &out->function));
+  BASE_TRY(read_name(f, op, "rule", IR_ROUTES, &out->rule));
   return read_name(f, op, "kind", IR_OUTPUTS, &out->output_kind);
 }
 
@@ -206,6 +218,7 @@ static stele_status flatten_op(flattening *f, pass_step *step, uint32_t position
   MlirOperation op = step->ops[position];
   *out = empty_op(op);
   read_numbers(op, out);
+  read_expert_numbers(op, out);
   out->tokens = count_tokens(step, op);
   if (!out->tiles) return fail(f, op, "tile must run first, no", "tiles");
   BASE_TRY(read_names(f, op, out));

@@ -8,6 +8,7 @@ static stele_status add_weight(flattening *f, const pass_weight *weight) {
   stele_program_weight w = {.name = (uint32_t)f->strings.size,
                             .rows = weight->rows,
                             .columns = weight->columns,
+                            .experts = weight->experts,
                             .offset = f->header.weights_bytes};
   BASE_TRY(pass_weight_layout(f->context, weight, &w.scheme, &w.layout, &w.bytes));
   if (w.bytes > INT64_MAX / 2 || w.offset > INT64_MAX / 2)
@@ -109,12 +110,10 @@ uint64_t flatten_bytes_read(flattening *f, const stele_op *op) {
   for (int slot = 0; slot < STELE_W_COUNT; slot++) {
     int32_t i = op->weight[slot];
     if (i < 0) continue;
-    if (op->kind == STELE_OP_EMBED || op->kind == STELE_OP_POSITION_EMBED) {
-      bytes += weights[i].bytes / base_max(weights[i].rows, 1) * op->tokens;
-    } else if (!f->read[i]) {
-      f->read[i] = 1;
-      bytes += weights[i].bytes;
-    }
+    if (f->read[i]) continue;
+    /* rows of a table of them are not all that is read of it */
+    f->read[i] = op->kind != STELE_OP_EMBED && op->kind != STELE_OP_POSITION_EMBED;
+    bytes += stele_op_weight_bytes(op, slot, &weights[i]);
   }
   return bytes;
 }

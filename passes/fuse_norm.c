@@ -8,7 +8,8 @@
 
 static bool can_take_norm(MlirOperation op) {
   uint32_t kind = ir_kind(op);
-  return pass_is_linear(kind) && kind != STELE_OP_LINEAR_ADD && !ir_has(op, "norm");
+  return pass_is_linear(kind) && kind != STELE_OP_LINEAR_ADD && kind != STELE_OP_EXPERTS_DOWN &&
+         !ir_has(op, "norm");
 }
 
 /* Every reader reads it as its first operand, and can take a norm. */

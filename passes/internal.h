@@ -35,8 +35,9 @@ typedef struct pass_weight {
   MlirOperation op; /* decode.weight */
   uint32_t scheme;
   uint64_t rows, columns;
-  bool gathered; /* an embed reads single rows of it */
-  bool plain;    /* a vector or a rope table: float32 rows, never packed */
+  uint32_t experts; /* matrices that the rows are of, 0: one */
+  bool gathered;    /* an embed reads single rows of it */
+  bool plain;       /* a vector or a rope table: float32 rows, never packed */
 } pass_weight;
 
 typedef struct pass_weights {
@@ -98,7 +99,7 @@ bool pass_same_attributes(MlirOperation a, MlirOperation b);
 void pass_copy_attributes(MlirOperation to, MlirOperation from);
 /* Copies the named attributes (NULL at the end) that from has. */
 void pass_copy(MlirOperation to, MlirOperation from, const char *const *names);
-/* Reads a matrix (linear, linear_add, linear_argmax, gate_up, qkv_cache). */
+/* Reads a matrix (linear, linear_add, linear_argmax, gate_up, qkv_cache, experts_*). */
 bool pass_is_linear(uint32_t kind);
 /* Whether the matrices of two linears are of one kind, all quantised or none: only then does
  * fusing them leave the rounding of their activations as it was. */

@@ -76,7 +76,8 @@ void pass_copy(MlirOperation to, MlirOperation from, const char *const *names) {
 
 bool pass_is_linear(uint32_t kind) {
   return kind == STELE_OP_LINEAR || kind == STELE_OP_LINEAR_ADD || kind == STELE_OP_LINEAR_ARGMAX ||
-         kind == STELE_OP_GATE_UP || kind == STELE_OP_QKV_CACHE;
+         kind == STELE_OP_GATE_UP || kind == STELE_OP_QKV_CACHE ||
+         kind == STELE_OP_EXPERTS_GATE_UP || kind == STELE_OP_EXPERTS_DOWN;
 }
 
 stele_status pass_same_class(pass_context *context, const pass_weights *weights, MlirOperation a,
@@ -170,6 +171,7 @@ uint32_t pass_scheme(MlirOperation maker) {
 
 bool pass_has_prologue(MlirOperation op) {
   if (ir_has(op, "norm") || ir_int(op, "combine", 0)) return true;
+  if (ir_is(op, STELE_OP_EXPERTS_DOWN)) return false;
   return pass_activation(op) == STELE_Q8_0 && pass_scheme(pass_source(op, 0)) != STELE_Q8_0;
 }
 
@@ -192,6 +194,7 @@ static bool is_by_token(uint32_t kind) {
     case STELE_OP_ADD:
     case STELE_OP_SCALE:
     case STELE_OP_SOFT_CAP:
+    case STELE_OP_ROUTE:
     case STELE_OP_LAST_TOKEN:
     case STELE_OP_ARGMAX:
     case STELE_OP_OUTPUT:

@@ -82,6 +82,7 @@ static bool buffer_is_good(const stele_program *p, const stele_buffer *b) {
 static bool weight_is_good(const stele_program *p, const stele_program_weight *w) {
   return w->name < p->strings.count && weights_scheme_get(w->scheme) && w->rows && w->columns &&
          w->rows <= INT32_MAX && w->columns <= INT32_MAX &&
+         (!w->experts || (w->rows % w->experts == 0 && w->bytes % w->experts == 0)) &&
          fits(w->offset, w->bytes, 1, p->weights_bytes);
 }
 
@@ -167,6 +168,9 @@ static const needs needs_of[STELE_OP_COUNT] = {
     [STELE_OP_ACTIVATION] = {1, 1, 0, 0, 0, 0},
     [STELE_OP_MUL] = {2, 1, 0, 0, 0, 0},
     [STELE_OP_ADD] = {2, 1, 0, 0, 0, 0},
+    [STELE_OP_ROUTE] = {1, 1, 0, 0, 0, 0},
+    [STELE_OP_EXPERTS_GATE_UP] = {2, 2, 2, 0, 0, 0},
+    [STELE_OP_EXPERTS_DOWN] = {2, 1, 1, 0, 0, 0},
     [STELE_OP_LAST_TOKEN] = {1, 1, 0, 0, 0, 0},
     [STELE_OP_ARGMAX] = {1, 3, 0, 0, 0, 0},
     [STELE_OP_OUTPUT] = {1, 0, 0, 0, 0, 0},
@@ -265,32 +269,64 @@ static void check_input(program_checker *c, const stele_op *op, uint64_t columns
   if (prepared && !prepared->per_worker) program_fault(c, "a prepared buffer that workers share");
 }
 
+/* The matrices of an op of experts are theirs, those of any other are one. */
+static void check_experts(program_checker *c, const stele_op *op) {
+  bool wanted = op->kind == STELE_OP_EXPERTS_GATE_UP || op->kind == STELE_OP_EXPERTS_DOWN;
+  uint32_t experts = wanted ? op->experts : 0;
+  for (int i = 0; i < needs_of[op->kind].matrices; i++) {
+    const stele_program_weight *w =
+        stele_program_weights(c->program, (uint64_t)op->weight[STELE_W_A + i]);
+    if (w->experts != experts)
+      program_fault(c, "matrix %d of %u experts, expected %u", i, w->experts, experts);
+  }
+  bool named = wanted || op->kind == STELE_OP_ROUTE;
+  if (named && (!op->experts_used || op->experts_used > op->experts))
+    program_fault(c, "%u of %u experts", op->experts_used, op->experts);
+  if (op->kind == STELE_OP_ROUTE && op->expert_groups &&
+      (op->experts % op->expert_groups || op->expert_groups_used > op->expert_groups ||
+       op->experts / op->expert_groups * op->expert_groups_used < op->experts_used))
+    program_fault(c, "%u experts out of %u of %u groups", op->experts_used, op->expert_groups_used,
+                  op->expert_groups);
+}
+
+/* Tiles cover the rows of a matrix. */
+static void check_tiles(program_checker *c, const stele_op *op, uint64_t rows) {
+  uint64_t tiles = op->tiles;
+  if (op->kind == STELE_OP_EXPERTS_GATE_UP) {
+    uint64_t most = base_min(op->experts, (uint64_t)op->tokens * op->experts_used);
+    tiles = tiles % most ? 0 : tiles / most;
+  }
+  uint64_t covered = tiles * op->tile_rows;
+  if (covered < rows || covered - op->tile_rows >= rows)
+    program_fault(c, "%u tiles of %u rows for %llu rows", op->tiles, op->tile_rows,
+                  (unsigned long long)rows);
+}
+
 static void check_matrix_op(program_checker *c, const stele_op *op) {
   const stele_program_weight *a =
       stele_program_weights(c->program, (uint64_t)op->weight[STELE_W_A]);
-  uint64_t columns = a->columns, rows = a->rows;
+  uint64_t columns = a->columns, rows = a->rows / base_max(a->experts, 1);
+  uint64_t many = op->kind == STELE_OP_EXPERTS_DOWN ? op->experts_used : 1;
+  uint64_t written = op->kind == STELE_OP_EXPERTS_GATE_UP ? rows * op->experts_used : rows;
   for (int i = 1; i < needs_of[op->kind].matrices; i++) {
     const stele_program_weight *w =
         stele_program_weights(c->program, (uint64_t)op->weight[STELE_W_A + i]);
-    if (w->columns != columns || (op->kind == STELE_OP_GATE_UP && w->rows != rows))
+    if (w->columns != columns || (op->kind != STELE_OP_QKV_CACHE && w->rows != a->rows))
       program_fault(c, "matrices of %llu x %llu and %llu x %llu", (unsigned long long)rows,
                     (unsigned long long)columns, (unsigned long long)w->rows,
                     (unsigned long long)w->columns);
   }
-  check_input(c, op, columns);
+  check_input(c, op, columns * many);
   const stele_buffer *out = buffer_at(c, op->out);
   if (out && op->kind != STELE_OP_LINEAR_ARGMAX &&
-      (out->columns != rows || out->tokens != op->tokens))
+      (out->columns != written || out->tokens != op->tokens))
     program_fault(c, "writes %u x %u, expected %u x %llu", out->tokens, out->columns, op->tokens,
-                  (unsigned long long)rows);
+                  (unsigned long long)written);
   if (op->out == STELE_BUFFER_LOGITS && rows != c->program->vocab)
     program_fault(c, "%llu logits, the vocabulary has %u", (unsigned long long)rows,
                   c->program->vocab);
   if (op->kind == STELE_OP_QKV_CACHE) return;
-  uint64_t covered = (uint64_t)op->tiles * op->tile_rows;
-  if (covered < rows || covered - op->tile_rows >= rows)
-    program_fault(c, "%u tiles of %u rows for %llu rows", op->tiles, op->tile_rows,
-                  (unsigned long long)rows);
+  check_tiles(c, op, rows);
   if (out && out->scheme == STELE_Q8_0 && op->tile_rows % 32)
     program_fault(c, "tiles of %u rows written in blocks of 32", op->tile_rows);
 }
@@ -317,7 +353,8 @@ static void check_op(program_checker *c, const stele_program_step *step) {
     program_fault(c, "activations of scheme %u", op->activation);
   if (!check_indices(c, op) || !check_needs(c, op)) return;
   uint32_t before = c->faults;
-  if (is_matrix_op(op->kind)) check_matrix_op(c, op);
+  check_experts(c, op);
+  if (c->faults == before && is_matrix_op(op->kind)) check_matrix_op(c, op);
   if (needs_of[op->kind].group || op->prologue == STELE_PROLOGUE_COMBINE) check_heads(c, op);
   if (c->faults == before) program_check_shapes(c, step, op);
 }

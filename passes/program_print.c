@@ -46,7 +46,9 @@ static void print_op_names(const stele_op *op, base_buffer *out) {
     base_buffer_printf(out, " prologue=%s", prologues[op->prologue]);
   if (op->activation != STELE_F32)
     base_buffer_printf(out, " activation=%s", scheme_name(op->activation));
-  if (op->kind == STELE_OP_GATE_UP || op->kind == STELE_OP_ACTIVATION)
+  if (op->kind == STELE_OP_ROUTE) base_buffer_printf(out, " rule=%s", ir_name(IR_ROUTES, op->rule));
+  if (op->kind == STELE_OP_GATE_UP || op->kind == STELE_OP_EXPERTS_GATE_UP ||
+      op->kind == STELE_OP_ACTIVATION)
     base_buffer_printf(out, " function=%s", ir_name(IR_FUNCTIONS, op->function));
   if (op->kind == STELE_OP_OUTPUT)
     base_buffer_printf(out, " kind=%s", ir_name(IR_OUTPUTS, op->output_kind));
@@ -71,6 +73,14 @@ static void print_op_numbers(const stele_op *op, base_buffer *out) {
   print_real(out, "soft_cap", op->soft_cap);
   print_real(out, "query_scale", op->query_scale);
   print_real(out, "query_floor", op->query_floor);
+  print_number(out, "experts", op->experts);
+  print_number(out, "used", op->experts_used);
+  print_number(out, "groups", op->expert_groups);
+  print_number(out, "used_groups", op->expert_groups_used);
+  print_number(out, "normalise", op->normalise);
+  print_number(out, "scale_input", op->scale_input);
+  print_real(out, "alpha", op->alpha);
+  print_real(out, "limit", op->limit);
 }
 
 static void print_op(const stele_program *p, const stele_op *op, base_buffer *out) {
@@ -116,11 +126,12 @@ static void print_tables(const stele_program *p, base_buffer *out) {
   }
   for (uint64_t i = 0; i < p->weights.count; i++) {
     const stele_program_weight *w = stele_program_weights(p, i);
-    base_buffer_printf(out,
-                       "weight %s: %" PRIu64 " x %" PRIu64 " %s layout %u at %" PRIu64 ", %" PRIu64
-                       " bytes\n",
-                       stele_program_strings(p, w->name), w->rows, w->columns,
-                       scheme_name(w->scheme), w->layout, w->offset, w->bytes);
+    base_buffer_printf(
+        out, "weight %s: %" PRIu64 " x %" PRIu64 " %s layout %u at %" PRIu64 ", %" PRIu64 " bytes",
+        stele_program_strings(p, w->name), w->rows, w->columns, scheme_name(w->scheme), w->layout,
+        w->offset, w->bytes);
+    if (w->experts) base_buffer_printf(out, " of %u experts", w->experts);
+    base_buffer_printf(out, "\n");
   }
   for (uint64_t i = 0; i < p->groups.count; i++) {
     const stele_group *g = stele_program_groups(p, i);

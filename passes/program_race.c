@@ -88,6 +88,7 @@ static split split_of(uint32_t kind) {
     case STELE_OP_ADD:
     case STELE_OP_SCALE:
     case STELE_OP_SOFT_CAP:
+    case STELE_OP_ROUTE:
     case STELE_OP_LAST_TOKEN:
     case STELE_OP_ARGMAX:
     case STELE_OP_OUTPUT:

@@ -141,6 +141,18 @@ static void check_matrix_vectors(program_checker *c, const stele_op *op) {
   }
 }
 
+/* Routing, and what is made of it; matrices and their rows have been checked. */
+static void check_experts(program_checker *c, const stele_op *op) {
+  if (op->kind == STELE_OP_ROUTE) {
+    expect(c, "the logits", op->in[0], op->tokens, op->experts);
+    expect(c, "the routing", op->out, op->tokens, 2 * (uint64_t)op->experts_used);
+    expect_vector(c, op, STELE_W_BIAS_A, op->experts);
+    return;
+  }
+  check_matrix_vectors(c, op);
+  expect(c, "the routing", op->in[1], op->tokens, 2 * (uint64_t)op->experts_used);
+}
+
 static void check_argmax(program_checker *c, const stele_op *op) {
   size_t bytes;
   if (!base_mul((size_t)op->tiles * op->tokens, 8, &bytes)) bytes = SIZE_MAX;
@@ -189,6 +201,11 @@ void program_check_shapes(program_checker *c, const stele_program_step *step, co
     case STELE_OP_LINEAR:
     case STELE_OP_GATE_UP:
       check_matrix_vectors(c, op);
+      break;
+    case STELE_OP_ROUTE:
+    case STELE_OP_EXPERTS_GATE_UP:
+    case STELE_OP_EXPERTS_DOWN:
+      check_experts(c, op);
       break;
     case STELE_OP_LINEAR_ARGMAX:
       check_matrix_vectors(c, op); /* fall through */

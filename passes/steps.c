@@ -69,6 +69,7 @@ static stele_status load_weight(MlirOperation op, void *data) {
   w->op = op;
   w->rows = (uint64_t)ir_int(op, "rows", 0);
   w->columns = (uint64_t)ir_int(op, "columns", 0);
+  w->experts = (uint32_t)ir_int(op, "experts", 0);
   w->plain = w->rows == 1;
   w->gathered = ir_int(op, "embedding", 0) != 0;
   const char *scheme = ir_string(op, "scheme", "");
@@ -144,16 +145,24 @@ stele_status pass_weight_of(pass_context *context, const pass_weights *weights, 
   return STELE_OK;
 }
 
+/* Many matrices lie one behind the other, each as if it were alone. */
 stele_status pass_weight_layout(pass_context *context, const pass_weight *weight,
                                 uint32_t *out_scheme, uint32_t *out_layout, uint64_t *out_bytes) {
+  uint64_t matrices = base_max(weight->experts, 1), one;
+  size_t row, bytes;
+  bool fits;
   *out_scheme = weight->plain ? STELE_F32 : weight->scheme;
   *out_layout = 0;
-  if (!weight->plain)
-    return context->target->layout(context->target_self, weight->scheme, weight->rows,
-                                   weight->columns, weight->gathered, context->sink, out_layout,
-                                   out_bytes);
-  size_t row, bytes;
-  if (!weights_row_bytes(STELE_F32, weight->columns, &row) || !base_mul(row, weight->rows, &bytes))
+  if (weight->plain) {
+    fits =
+        weights_row_bytes(STELE_F32, weight->columns, &row) && base_mul(row, weight->rows, &bytes);
+  } else {
+    BASE_TRY(context->target->layout(context->target_self, weight->scheme, weight->rows / matrices,
+                                     weight->columns, weight->gathered, context->sink, out_layout,
+                                     &one));
+    fits = base_mul(one, matrices, &bytes);
+  }
+  if (!fits)
     return base_fail(context->sink, STELE_BAD_FORMAT, "weight '%s': %llu x %llu is too large",
                      weight->name, (unsigned long long)weight->rows,
                      (unsigned long long)weight->columns);

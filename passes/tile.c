@@ -78,6 +78,29 @@ static stele_status tile_rows(pass_step *step, MlirOperation op, const tiling *t
   return STELE_OK;
 }
 
+/* experts_gate_up: (expert, run of its rows), of the experts that there can be at most;
+ * experts_down: runs of rows of all experts that a token has. */
+static stele_status tile_experts(pass_step *step, MlirOperation op, const tiling *t) {
+  const stele_target_traits *traits = &step->context->traits;
+  bool down = ir_is(op, STELE_OP_EXPERTS_DOWN);
+  const pass_weight *w;
+  BASE_TRY(pass_weight_of(step->context, &t->weights, op, down ? "weight" : "gate", false, &w));
+  size_t bytes;
+  if (!weights_row_bytes(w->scheme, w->columns, &bytes))
+    return base_fail(step->context->sink, STELE_BAD_FORMAT,
+                     "weight '%s': %llu columns are no whole blocks of its scheme", w->name,
+                     (unsigned long long)w->columns);
+  uint64_t unit = base_max(traits->row_align, 1), used = (uint64_t)ir_int(op, "used", 1);
+  if (pass_scheme(op) == STELE_Q8_0) unit *= PASS_Q8_BLOCK / greatest_divisor(unit, PASS_Q8_BLOCK);
+  uint64_t rows = base_max(w->rows / base_max(w->experts, 1), 1);
+  uint64_t size = t->trivial ? base_align(rows, unit)
+                             : choose_rows(traits, rows, bytes * (down ? used : 2), unit);
+  uint64_t tiles = (rows + size - 1) / size;
+  if (!down) tiles *= base_min(w->experts, used * (uint64_t)pass_tokens(op));
+  set_tiles(op, tiles, size);
+  return STELE_OK;
+}
+
 /* Tokens per tile of attention; a tile never spans two lanes. */
 static int64_t attention_rows(const pass_step *step, bool trivial) {
   int64_t rows = base_max(step->context->traits.attention_rows, 1);
@@ -136,6 +159,9 @@ static stele_status tile(pass_step *step, MlirOperation op, void *data) {
       return tile_rows(step, op, t);
     case STELE_OP_HEAD_LINEAR:
       return tile_matrices(step, op, t);
+    case STELE_OP_EXPERTS_GATE_UP:
+    case STELE_OP_EXPERTS_DOWN:
+      return tile_experts(step, op, t);
     case STELE_OP_QKV_CACHE:
     case STELE_OP_ATTENTION:
     case STELE_OP_ATTENTION_PARTIAL:

@@ -30,8 +30,10 @@ typedef struct packing {
   const stele_program_weight *to;
   uint8_t *out;
   size_t row_bytes;
-  uint64_t piece; /* rows */
-  atomic_uint_fast64_t next;
+  uint64_t rows; /* of one matrix; there may be many, one behind the other */
+  uint64_t matrix_bytes;
+  uint64_t piece;            /* rows, of one matrix */
+  atomic_uint_fast64_t next; /* piece */
   atomic_int failed;
 } packing;
 
@@ -49,6 +51,7 @@ static void decode_rows(const packing *p, uint64_t first, uint64_t count, const 
     weights_decode(p->from->scheme, data + row * p->row_bytes, p->from->columns, out);
 }
 
+/* Rows [first, first + count), of one matrix. */
 static stele_status pack_data(const packing *p, uint64_t first, uint64_t count, const uint8_t *data,
                               stele_sink *sink) {
   const stele_target *target = p->source->target;
@@ -57,8 +60,9 @@ static stele_status pack_data(const packing *p, uint64_t first, uint64_t count, 
   else if (p->to->rows == 1 && p->to->layout == 0)
     memcpy(p->out, data, p->row_bytes);
   else
-    return target->pack(p->source->target_self, p->to->scheme, p->to->layout, p->to->rows,
-                        p->to->columns, first, count, data, p->out, sink);
+    return target->pack(p->source->target_self, p->to->scheme, p->to->layout, p->rows,
+                        p->to->columns, first % p->rows, count, data,
+                        p->out + first / p->rows * p->matrix_bytes, sink);
   return STELE_OK;
 }
 
@@ -98,9 +102,10 @@ static void *pack_pieces(void *data) {
     atomic_store(&p->failed, 1);
   }
   while (!atomic_load(&p->failed)) {
-    uint64_t first = atomic_fetch_add(&p->next, p->piece);
+    uint64_t pieces = (p->rows + p->piece - 1) / p->piece, next = atomic_fetch_add(&p->next, 1);
+    uint64_t begin = next % pieces * p->piece, first = next / pieces * p->rows + begin;
     if (first >= p->from->rows) break;
-    uint64_t count = base_min(p->piece, p->from->rows - first);
+    uint64_t count = base_min(p->piece, p->rows - begin);
     self->status = pack_rows(p, first, count, buffer, &self->sink);
     if (self->status != STELE_OK) atomic_store(&p->failed, 1);
   }
@@ -110,7 +115,7 @@ static void *pack_pieces(void *data) {
 
 /* The calling thread works too; threads that cannot be had are done without. */
 static stele_status run_packers(packing *p, uint32_t threads, stele_sink *sink) {
-  uint64_t pieces = (p->from->rows + p->piece - 1) / p->piece;
+  uint64_t pieces = (p->rows + p->piece - 1) / p->piece * (p->from->rows / p->rows);
   uint32_t count = (uint32_t)base_min(base_min(base_max(threads, 1), pieces), MAX_THREADS);
   packer *packers = calloc(count, sizeof *packers);
   if (!packers) return base_fail(sink, STELE_OUT_OF_MEMORY, "out of memory");
@@ -167,6 +172,8 @@ static stele_status start(const artifact_source *source, const stele_program_wei
                      (unsigned long long)to->rows, (unsigned long long)to->columns);
   source->target->traits(source->target_self, &traits);
   uint64_t align = base_max(traits.row_align, 1);
+  out->rows = to->rows / base_max(to->experts, 1);
+  out->matrix_bytes = to->bytes / base_max(to->experts, 1);
   out->piece = base_align(base_max(PIECE_BYTES / base_max(out->row_bytes, 1), 1), align);
   out->source = source;
   out->from = from;

@@ -13,13 +13,12 @@ static bool reads_pages(uint32_t kind) {
   return kind == STELE_OP_ATTENTION || kind == STELE_OP_ATTENTION_PARTIAL;
 }
 
-/* A look-up reads the rows of its tokens, everything else whole matrices. */
 static uint64_t weight_bytes(const stele_program *program, const stele_op *op) {
   uint64_t bytes = 0;
   for (int slot = 0; slot < STELE_W_COUNT; slot++) {
     if (op->weight[slot] < 0) continue;
-    const stele_program_weight *w = stele_program_weights(program, (uint64_t)op->weight[slot]);
-    bytes += op->kind == STELE_OP_EMBED ? w->bytes / base_max(w->rows, 1) * op->tokens : w->bytes;
+    bytes +=
+        stele_op_weight_bytes(op, slot, stele_program_weights(program, (uint64_t)op->weight[slot]));
   }
   return bytes;
 }

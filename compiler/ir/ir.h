@@ -31,7 +31,8 @@ typedef enum ir_naming {
   IR_GROUP_KINDS, /* full, window, chunk, cross, state */
   IR_ROPE_RULES,  /* fixed, dynamic, long */
   IR_PAIRINGS,    /* halves, interleaved */
-  IR_FUNCTIONS    /* silu, gelu, gelu_tanh, relu */
+  IR_FUNCTIONS,   /* silu, gelu, gelu_tanh, relu, swiglu_clamped */
+  IR_ROUTES       /* softmax, sigmoid */
 } ir_naming;
 const char *ir_name(ir_naming naming, uint32_t number); /* NULL when the number has none */
 bool ir_number(ir_naming naming, const char *name, uint32_t *out_number);

@@ -9,11 +9,14 @@ static const char *const outputs[] = {"none", "token", "last", "all", "hidden", 
 static const char *const group_kinds[] = {"full", "window", "chunk", "cross", "state", NULL};
 static const char *const rope_rules[] = {"fixed", "dynamic", "long", NULL};
 static const char *const pairings[] = {"halves", "interleaved", NULL};
-static const char *const functions[] = {"silu", "gelu", "gelu_tanh", "relu", NULL};
+static const char *const functions[] = {"silu", "gelu",           "gelu_tanh",
+                                        "relu", "swiglu_clamped", NULL};
+static const char *const routes[] = {"softmax", "sigmoid", NULL};
 
 static const char *const *const namings[] = {
     [IR_STEP_KINDS] = step_kinds, [IR_OUTPUTS] = outputs,   [IR_GROUP_KINDS] = group_kinds,
     [IR_ROPE_RULES] = rope_rules, [IR_PAIRINGS] = pairings, [IR_FUNCTIONS] = functions,
+    [IR_ROUTES] = routes,
 };
 
 const char *ir_name(ir_naming naming, uint32_t number) {

@@ -9,7 +9,7 @@ typedef struct ir_known_weight {
   const char *name;
   MlirOperation op;
   uint32_t scheme;
-  int64_t rows, columns;
+  int64_t rows, columns, experts; /* 0: one matrix */
 } ir_known_weight;
 
 typedef struct ir_known_group {

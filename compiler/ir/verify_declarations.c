@@ -46,7 +46,8 @@ static void check_weight(ir_checker *checker, MlirOperation op) {
   ir_known_weight w = {.name = ir_string(op, "name", ""),
                        .op = op,
                        .rows = bounded(checker, op, "rows", 1, INT32_MAX),
-                       .columns = bounded(checker, op, "columns", 1, INT32_MAX)};
+                       .columns = bounded(checker, op, "columns", 1, INT32_MAX),
+                       .experts = ir_int(op, "experts", 0)};
   size_t row;
   if (!*w.name) ir_fault(checker, op, "the name is empty");
   if (scheme_of(checker, op, "scheme", &w.scheme) && w.columns &&
@@ -54,6 +55,9 @@ static void check_weight(ir_checker *checker, MlirOperation op) {
     ir_fault(checker, op, "'%s': %lld columns are no multiple of the block of %u that '%s' has",
              w.name, (long long)w.columns, weights_scheme_get(w.scheme)->block,
              weights_scheme_get(w.scheme)->name);
+  if (ir_has(op, "experts") && (w.experts < 1 || w.rows % w.experts))
+    ir_fault(checker, op, "'%s': %lld rows are no multiple of its %lld experts", w.name,
+             (long long)w.rows, (long long)w.experts);
   checker->weights[checker->weight_count++] = w;
 }
 

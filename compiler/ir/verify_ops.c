@@ -49,13 +49,18 @@ static const ir_known_weight *known(const ir_checker *c, MlirOperation op, const
   return name ? ir_known_weight_find(c, name) : NULL;
 }
 
-/* rows or columns -1: any. */
+/* rows or columns -1: any. What is one matrix for an op must not be many in its declaration, which
+ * are packed one by one. */
 static void expect_weight(ir_checker *c, MlirOperation op, const char *attribute, int64_t rows,
                           int64_t columns) {
   const ir_known_weight *w = known(c, op, attribute);
   if (!w && ir_has(op, attribute))
     ir_fault(c, op, "%s '%s' is not declared", attribute, ir_string(op, attribute, ""));
   if (!w) return;
+  int64_t experts = w->rows > 1 ? ir_int(op, "experts", 0) : 0;
+  if (w->experts != experts)
+    ir_fault(c, op, "%s '%s' is declared with %lld experts, expected %lld", attribute, w->name,
+             (long long)w->experts, (long long)experts);
   if (rows >= 0 && w->rows != rows)
     ir_fault(c, op, "%s '%s' has %lld rows, expected %lld", attribute, w->name, (long long)w->rows,
              (long long)rows);
@@ -84,7 +89,7 @@ static void expect_norm(ir_checker *c, MlirOperation op, int64_t columns) {
 static void expect_function(ir_checker *c, MlirOperation op) {
   const char *name = ir_string(op, "function", "");
   uint32_t function;
-  if (!ir_number(IR_FUNCTIONS, name, &function))
+  if (!ir_number(IR_FUNCTIONS, name, &function) || function == STELE_SWIGLU_CLAMPED)
     ir_fault(c, op, "function '%s', expected silu, gelu, gelu_tanh or relu", name);
 }
 
@@ -389,6 +394,90 @@ static void check_prepare(ir_checker *c, MlirOperation op) {
   expect_norm(c, op, x.columns);
 }
 
+/* ---- experts --------------------------------------------------------------------------- */
+
+/* How many experts there are, and how many of them a token has; false after a fault. */
+static bool expect_experts(ir_checker *c, MlirOperation op, int64_t *out_experts,
+                           int64_t *out_used) {
+  *out_experts = ir_int(op, "experts", 0);
+  *out_used = ir_int(op, "used", 0);
+  if (*out_experts >= 1 && *out_experts <= UINT16_MAX && *out_used >= 1 &&
+      *out_used <= *out_experts)
+    return true;
+  ir_fault(c, op, "%lld of %lld experts are used, expected 1 to all of at most %d",
+           (long long)*out_used, (long long)*out_experts, UINT16_MAX);
+  return false;
+}
+
+static void check_groups(ir_checker *c, MlirOperation op, int64_t experts, int64_t used) {
+  int64_t groups = ir_int(op, "groups", 1), used_groups = ir_int(op, "used_groups", groups);
+  if (groups < 1 || experts % groups || used_groups < 1 || used_groups > groups ||
+      used > experts / groups * used_groups)
+    ir_fault(c, op, "%lld experts out of %lld of %lld groups of %lld", (long long)used,
+             (long long)used_groups, (long long)groups, (long long)experts);
+}
+
+static void check_route(ir_checker *c, MlirOperation op) {
+  shape logits = operand(op, 0), out = result(op);
+  const char *rule_name = ir_string(op, "rule", "");
+  int64_t experts, used;
+  uint32_t rule;
+  expect_tokens(c, op, "the result", out.tokens, logits.tokens);
+  if (!ir_number(IR_ROUTES, rule_name, &rule))
+    ir_fault(c, op, "rule '%s', expected softmax or sigmoid", rule_name);
+  if (!isfinite(ir_float(op, "scale", 1))) ir_fault(c, op, "scale is not finite");
+  if (!expect_experts(c, op, &experts, &used)) return;
+  check_groups(c, op, experts, used);
+  expect_columns(c, op, "logits", logits.columns, experts);
+  expect_columns(c, op, "the result", out.columns, 2 * used);
+  expect_weight(c, op, "correction", 1, experts);
+}
+
+static void check_experts_gate_up(ir_checker *c, MlirOperation op) {
+  shape x = operand(op, 0), routing = operand(op, 1), out = result(op);
+  const char *name = ir_string(op, "function", "");
+  double limit = ir_float(op, "limit", 0);
+  int64_t experts, used;
+  uint32_t function;
+  expect_tokens(c, op, "routing", routing.tokens, x.tokens);
+  expect_tokens(c, op, "the result", out.tokens, x.tokens);
+  expect_norm(c, op, x.columns);
+  if (!ir_number(IR_FUNCTIONS, name, &function))
+    ir_fault(c, op, "function '%s', expected silu, gelu, gelu_tanh, relu or swiglu_clamped", name);
+  else if (function == STELE_SWIGLU_CLAMPED && (!ir_has(op, "alpha") || !(limit > 0)))
+    ir_fault(c, op, "function '%s' with limit %g, expected 'alpha' and a limit above 0", name,
+             limit);
+  if (ir_int(op, "scale_input", 0) && (ir_has(op, "gate_bias") || ir_has(op, "up_bias")))
+    ir_fault(c, op, "'scale_input' with biases");
+  if (!expect_experts(c, op, &experts, &used)) return;
+  expect_columns(c, op, "routing", routing.columns, 2 * used);
+  if (out.columns % used) {
+    ir_fault(c, op, "%lld columns for %lld experts of each token", (long long)out.columns,
+             (long long)used);
+    return;
+  }
+  int64_t rows = experts * (out.columns / used);
+  expect_weight(c, op, "gate", rows, x.columns);
+  expect_weight(c, op, "up", rows, x.columns);
+  expect_weight(c, op, "gate_bias", 1, rows);
+  expect_weight(c, op, "up_bias", 1, rows);
+}
+
+static void check_experts_down(ir_checker *c, MlirOperation op) {
+  shape x = operand(op, 0), routing = operand(op, 1), out = result(op);
+  int64_t experts, used;
+  expect_tokens(c, op, "routing", routing.tokens, x.tokens);
+  expect_tokens(c, op, "the result", out.tokens, x.tokens);
+  if (!expect_experts(c, op, &experts, &used)) return;
+  expect_columns(c, op, "routing", routing.columns, 2 * used);
+  if (x.columns % used)
+    ir_fault(c, op, "%lld columns for %lld experts of each token", (long long)x.columns,
+             (long long)used);
+  else
+    expect_weight(c, op, "weight", experts * out.columns, x.columns / used);
+  expect_weight(c, op, "bias", 1, experts * out.columns);
+}
+
 /* ---- the others ------------------------------------------------------------------------ */
 
 static void check_ids(ir_checker *c, MlirOperation op) {
@@ -506,6 +595,9 @@ void ir_check_op(ir_checker *checker, MlirOperation op, uint32_t kind) {
       [STELE_OP_ADD] = check_element_wise,
       [STELE_OP_SCALE] = check_scale,
       [STELE_OP_SOFT_CAP] = check_scale,
+      [STELE_OP_ROUTE] = check_route,
+      [STELE_OP_EXPERTS_GATE_UP] = check_experts_gate_up,
+      [STELE_OP_EXPERTS_DOWN] = check_experts_down,
       [STELE_OP_LAST_TOKEN] = check_last_token,
       [STELE_OP_ARGMAX] = check_argmax,
       [STELE_OP_QKV_CACHE] = check_qkv_cache,

@@ -23,6 +23,9 @@ static const char *const kernel_names[STELE_OP_COUNT] = {
     [STELE_OP_ADD] = "elements",
     [STELE_OP_SCALE] = "elements",
     [STELE_OP_SOFT_CAP] = "elements",
+    [STELE_OP_ROUTE] = "route",
+    [STELE_OP_EXPERTS_GATE_UP] = "experts_gate_up",
+    [STELE_OP_EXPERTS_DOWN] = "experts_down",
     [STELE_OP_LAST_TOKEN] = "last_token",
     [STELE_OP_ARGMAX] = "argmax",
     [STELE_OP_OUTPUT] = "output",
@@ -79,7 +82,8 @@ static stele_status plan_matrix(const planner *p, unsigned slot) {
     return base_fail(p->sink, STELE_UNSUPPORTED,
                      "target 'cpu': weight '%s' of %llu x %llu numbers of scheme %u", name,
                      (unsigned long long)w->rows, (unsigned long long)w->columns, w->scheme);
-  p->shape->matrix[slot] = (cpu_matrix){w->scheme, (uint32_t)w->rows, (uint32_t)w->columns,
+  uint64_t rows = w->rows / base_max(w->experts, 1);
+  p->shape->matrix[slot] = (cpu_matrix){w->scheme, (uint32_t)rows, (uint32_t)w->columns,
                                         p->op->weight[STELE_W_BIAS_A + slot] >= 0};
   return STELE_OK;
 }
@@ -205,6 +209,35 @@ static void plan_rope(const planner *p) {
       s->rope_before += s->lanes * s->width * stele_program_ropes(p->program, i)->rotary;
 }
 
+enum { MAX_EXPERTS = 4096 }; /* lists of their tokens are in a function's frame */
+
+/* A token has a row for each of its experts between the two ops of experts. */
+static stele_status plan_experts(const planner *p) {
+  const stele_op *op = p->op;
+  cpu_shape *s = p->shape;
+  if (op->experts > MAX_EXPERTS)
+    return base_fail(p->sink, STELE_UNSUPPORTED, "target 'cpu': %u experts, expected up to %d",
+                     op->experts, MAX_EXPERTS);
+  s->experts = op->experts;
+  s->experts_used = op->experts_used;
+  s->rule = op->rule;
+  s->normalise = op->normalise;
+  s->correction = op->kind == STELE_OP_ROUTE && op->weight[STELE_W_BIAS_A] >= 0;
+  s->expert_groups = op->expert_groups;
+  s->expert_groups_used = op->expert_groups_used;
+  s->scale_input = op->scale_input;
+  s->alpha = op->alpha;
+  s->limit = op->limit;
+  if (op->kind == STELE_OP_EXPERTS_GATE_UP) s->out_columns /= op->experts_used;
+  if (op->kind == STELE_OP_EXPERTS_DOWN) s->in_columns /= op->experts_used;
+  return STELE_OK;
+}
+
+static bool has_experts(uint32_t kind) {
+  return kind == STELE_OP_ROUTE || kind == STELE_OP_EXPERTS_GATE_UP ||
+         kind == STELE_OP_EXPERTS_DOWN;
+}
+
 /* Whether float activations may be rounded to 16 bits where they meet quantised weights. */
 static bool is_wide(const planner *p) {
   const cpu_shape *s = p->shape;
@@ -212,7 +245,8 @@ static bool is_wide(const planner *p) {
     return false;
   for (int i = 0; i < 3; i++)
     if (s->matrix[i].rows && weights_scheme_is_quantised(s->matrix[i].scheme))
-      return p->op->kind != STELE_OP_EMBED && p->op->kind != STELE_OP_POSITION_EMBED;
+      return p->op->kind != STELE_OP_EMBED && p->op->kind != STELE_OP_POSITION_EMBED &&
+             !has_experts(p->op->kind);
   return false;
 }
 
@@ -250,6 +284,7 @@ static stele_status plan_op(const planner *p) {
   s->wide = is_wide(p);
   if (op->kind == STELE_OP_HEAD_LINEAR) s->heads = op->heads;
   BASE_TRY(plan_group(p));
+  if (has_experts(op->kind)) BASE_TRY(plan_experts(p));
   plan_rope(p);
   p->place->output_index = op->output_index;
   return STELE_OK;

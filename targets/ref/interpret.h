@@ -112,6 +112,11 @@ ref_rows ref_linear_input(const ref_run *run, const stele_op *op);
 void ref_dot(const ref_run *run, const stele_program_weight *weight, uint64_t row,
              const ref_rows *x, const ref_token *tokens, uint32_t count, float *out);
 
+/* experts.c: what chooses experts, and what they make of their tokens */
+void ref_route(const ref_run *run, const stele_op *op);
+void ref_experts_gate_up(const ref_run *run, const stele_op *op);
+void ref_experts_down(const ref_run *run, const stele_op *op);
+
 /* cache.c: what writes keys and values */
 void ref_qkv_cache(const ref_run *run, const stele_op *op);
 void ref_cache_update(const ref_run *run, const stele_op *op);

@@ -44,6 +44,7 @@ typedef struct cts_shape {
   uint32_t rotary, offset, interleaved, dynamic, head_norm;
   uint32_t bias, plus_one, function, segment, staged, mask, reuse, in_place, logits, q8_out, ties;
   uint32_t vocab, output, index;
+  uint32_t experts, used, sigmoid, normalise, groups, used_groups, correction, scale_input;
   uint32_t center, kept, sinks, value_in_key;
   uint32_t lengths; /* a case each for so many numbers of columns from `columns` on */
   float soft_cap, query_scale;
@@ -67,7 +68,8 @@ typedef struct cts_weight {
   uint32_t scheme;
   uint64_t rows, columns;
   bool vector, embedding;
-  uint8_t *plain; /* as a file has it */
+  uint32_t experts; /* matrices that the rows are of, 0: one */
+  uint8_t *plain;   /* as a file has it */
   size_t bytes;
 } cts_weight;
 
@@ -86,9 +88,10 @@ typedef struct cts_program {
   stele_program_step step;
   stele_op ops[CTS_MAX];
   stele_buffer buffers[CTS_MAX];
-  cts_fill fill[CTS_MAX]; /* what is in the buffer before the call */
-  bool checked[CTS_MAX];  /* the buffer is compared */
-  double loose[CTS_MAX];  /* its relative tolerance, 0: the usual */
+  cts_fill fill[CTS_MAX];    /* what is in the buffer before the call */
+  bool checked[CTS_MAX];     /* the buffer is compared */
+  double loose[CTS_MAX];     /* its relative tolerance, 0: the usual */
+  uint32_t records[CTS_MAX]; /* a token's rows in it, which are compared by themselves; 0: one */
   cts_weight weights[CTS_MAX];
   stele_group groups[1];
   stele_program_rope ropes[2];
@@ -187,6 +190,9 @@ void cts_build_linear(cts_program *p, const cts_shape *shape);
 void cts_build_linear_add(cts_program *p, const cts_shape *shape);
 void cts_build_linear_argmax(cts_program *p, const cts_shape *shape);
 void cts_build_gate_up(cts_program *p, const cts_shape *shape);
+void cts_build_route(cts_program *p, const cts_shape *shape);
+void cts_build_experts_gate_up(cts_program *p, const cts_shape *shape);
+void cts_build_experts_down(cts_program *p, const cts_shape *shape);
 void cts_build_qkv_cache(cts_program *p, const cts_shape *shape);
 void cts_build_cache_update(cts_program *p, const cts_shape *shape);
 void cts_build_cache_store(cts_program *p, const cts_shape *shape);

@@ -32,18 +32,19 @@ static int32_t first_of(const cts_program *p, uint32_t lane) {
   return (int32_t)(p->shape->first ? p->shape->first + lane : 0);
 }
 
-static void fill_row(const cts_program *p, uint32_t buffer, uint8_t *base, uint32_t row) {
+static void fill_row(const cts_program *p, uint32_t buffer, uint8_t *base, uint32_t row,
+                     uint32_t columns) {
   const stele_buffer *b = &p->buffers[buffer];
-  uint64_t seed = p->seed + 400 + buffer, at = (uint64_t)row * b->columns;
+  uint64_t seed = p->seed + 400 + buffer, at = (uint64_t)row * columns;
   if (b->scheme == STELE_F32) {
     float *x = (float *)(void *)base + at;
-    for (uint32_t i = 0; i < b->columns; i++)
-      x[i] = 2 * cts_random_float(seed, at + (p->shape->ties ? i % (b->columns / 2) : i));
+    for (uint32_t i = 0; i < columns; i++)
+      x[i] = 2 * cts_random_float(seed, at + (p->shape->ties ? i % (columns / 2) : i));
     return;
   }
-  uint32_t blocks = b->columns / 32;
-  uint8_t *record = base + row * stele_q8_row_bytes(b->columns);
-  float *d = (float *)(void *)(record + b->columns), *s = d + blocks;
+  uint32_t blocks = columns / 32;
+  uint8_t *record = base + row * stele_q8_row_bytes(columns);
+  float *d = (float *)(void *)(record + columns), *s = d + blocks;
   int16_t *sums = (int16_t *)(void *)(s + blocks);
   for (uint32_t block = 0; block < blocks; block++) {
     int sum[2] = {0};
@@ -58,14 +59,17 @@ static void fill_row(const cts_program *p, uint32_t buffer, uint8_t *base, uint3
   }
 }
 
-/* Rows of valid tokens; rows of a lane's last one where the buffer has a row per lane. */
+/* Rows of valid tokens, of each as many as it has; rows of a lane's last one where the buffer has a
+ * row per lane. */
 static void fill_buffer(const cts_program *p, uint32_t buffer, uint8_t *workspace) {
   const stele_buffer *b = &p->buffers[buffer];
   bool whole = b->tokens == cts_tokens(p);
+  uint32_t records = p->records[buffer] ? p->records[buffer] : 1;
   for (uint32_t lane = 0; lane < p->step.lanes; lane++) {
     uint32_t valid = (uint32_t)valid_of(p, lane);
-    for (uint32_t i = 0; i < (whole ? valid : valid > 0); i++)
-      fill_row(p, buffer, workspace + b->offset, whole ? lane * p->step.width + i : lane);
+    for (uint32_t i = 0; i < (whole ? valid : valid > 0) * records; i++)
+      fill_row(p, buffer, workspace + b->offset,
+               (whole ? lane * p->step.width : lane) * records + i, b->columns / records);
   }
 }
 

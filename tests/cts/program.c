@@ -257,11 +257,15 @@ static stele_status add_weights(const cts_program *p, const stele_target *target
     stele_program_weight laid = {.scheme = w->scheme,
                                  .rows = w->rows,
                                  .columns = w->columns,
+                                 .experts = w->experts,
                                  .offset = t->head.weights_bytes,
                                  .bytes = w->bytes};
-    if (target && !w->vector)
-      BASE_TRY(target->layout(self, w->scheme, w->rows, w->columns, w->embedding, sink,
+    uint64_t matrices = base_max(w->experts, 1);
+    if (target && !w->vector) {
+      BASE_TRY(target->layout(self, w->scheme, w->rows / matrices, w->columns, w->embedding, sink,
                               &laid.layout, &laid.bytes));
+      laid.bytes *= matrices;
+    }
     t->head.weights_bytes = base_align(t->head.weights_bytes + laid.bytes, 64);
     base_buffer_append(&t->weights, &laid, sizeof laid);
   }
@@ -330,17 +334,24 @@ static void free_tables(tables *t) {
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) base_buffer_deinit(all[i]);
 }
 
-/* Packs in two pieces where there are enough rows, as the artefact's writer does in many. */
+/* Packs each matrix in two pieces where there are enough rows, as the artefact's writer does in
+ * many. */
 static stele_status pack(const cts_weight *w, const stele_program_weight *laid,
                          const stele_target *target, void *self, uint32_t align, stele_sink *sink,
                          uint8_t *destination) {
-  uint64_t half = w->rows / 2 / align * align;
+  uint64_t matrices = base_max(w->experts, 1), rows = w->rows / matrices;
+  uint64_t half = rows / 2 / align * align;
   size_t row = w->bytes / w->rows;
-  if (half)
-    BASE_TRY(target->pack(self, w->scheme, laid->layout, w->rows, w->columns, half, w->rows - half,
-                          w->plain + half * row, destination, sink));
-  return target->pack(self, w->scheme, laid->layout, w->rows, w->columns, 0, half ? half : w->rows,
-                      w->plain, destination, sink);
+  for (uint64_t i = 0; i < matrices; i++) {
+    const uint8_t *from = w->plain + i * rows * row;
+    uint8_t *to = destination + i * (laid->bytes / matrices);
+    if (half)
+      BASE_TRY(target->pack(self, w->scheme, laid->layout, rows, w->columns, half, rows - half,
+                            from + half * row, to, sink));
+    BASE_TRY(target->pack(self, w->scheme, laid->layout, rows, w->columns, 0, half ? half : rows,
+                          from, to, sink));
+  }
+  return STELE_OK;
 }
 
 static stele_status fill_weights(const cts_program *p, const stele_target *target, void *self,

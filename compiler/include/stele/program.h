@@ -48,7 +48,15 @@ enum stele_prologue { /* what happens to the input of a linear op before it is r
                       STELE_PROLOGUE_COMBINE = 2 /* attention_combine of in[0] */
 };
 
-enum stele_function { STELE_SILU = 0, STELE_GELU = 1, STELE_GELU_TANH = 2, STELE_RELU = 3 };
+enum stele_function {
+  STELE_SILU = 0,
+  STELE_GELU = 1,
+  STELE_GELU_TANH = 2,
+  STELE_RELU = 3,
+  STELE_SWIGLU_CLAMPED = 4 /* of gate and up, with alpha and limit: experts_gate_up only */
+};
+
+enum stele_route { STELE_ROUTE_SOFTMAX = 0, STELE_ROUTE_SIGMOID = 1 };
 
 enum stele_pairing { STELE_PAIR_HALVES = 0, STELE_PAIR_INTERLEAVED = 1 };
 
@@ -57,7 +65,7 @@ enum stele_weight_slot {
   STELE_W_A = 0,      /* embed, linear, linear_add, linear_argmax: the matrix; gate; q */
   STELE_W_B = 1,      /* up; k */
   STELE_W_C = 2,      /* v */
-  STELE_W_BIAS_A = 3, /* biases of the same */
+  STELE_W_BIAS_A = 3, /* biases of the same; route: the correction */
   STELE_W_BIAS_B = 4,
   STELE_W_BIAS_C = 5,
   STELE_W_NORM = 6,   /* the norm in the prologue; the own weight of rms_norm, layer_norm */
@@ -114,6 +122,11 @@ static inline uint64_t stele_q8_row_bytes(uint64_t columns) {
  *   head_linear        f32            f32            heads
  *   concat             f32, f32       f32            tokens
  *   activation, mul, add, scale, soft_cap  f32  f32  tokens
+ *   route              f32            f32 [T][2][used]   tokens
+ *   experts_gate_up    f32 or q8,     f32 or q8 [T][used][n]
+ *                      routing                       (expert, tile_rows rows of its gate and up)
+ *   experts_down       f32 or q8      f32            runs of tile_rows rows of every expert
+ *                      [T][used][n], routing
  *   last_token         f32            f32 [lanes][n] lanes
  *   argmax             f32            I32            tokens
  *   output             f32            args->out_*    tokens
@@ -128,7 +141,14 @@ static inline uint64_t stele_q8_row_bytes(uint64_t columns) {
  * of exp(score - m), and the values weighted by the same; parts that nothing is seen of are not
  * written and not read (a token at slot s sees pages first/page_tokens .. s/page_tokens).
  * attention_partial counts the tiles of a worker in pages: of all pages of all tokens and kv heads,
- * in the order of the tiles, a worker has the usual run, and does the parts that begin in it. */
+ * in the order of the tiles, a worker has the usual run, and does the parts that begin in it.
+ *
+ * "routing" is, per token, the weights of its `used` experts, then their numbers as floats, in
+ * ascending order of the numbers. What experts_gate_up makes of a token are `used` rows, those of
+ * its experts in that order, each quantised as a record of its own. Only experts that a token
+ * chose are read; tiles of the others are not there, and the workers share the rest as they like:
+ * a tile is done for all tokens that chose its expert. A token's sum in experts_down runs over its
+ * experts in their order, so it does not depend on other tokens. */
 typedef struct stele_op {
   uint32_t kind;    /* enum stele_op_kind */
   int32_t layer;    /* -1 outside layers */
@@ -159,6 +179,12 @@ typedef struct stele_op {
   float eps, head_eps;
   float scale, soft_cap;          /* attention; the ops of the same names */
   float query_scale, query_floor; /* attention: query_scale 0: none */
+
+  uint32_t experts, experts_used;             /* route, experts_gate_up, experts_down */
+  uint32_t rule, normalise;                   /* route: enum stele_route */
+  uint32_t expert_groups, expert_groups_used; /* route, 0: no groups */
+  uint32_t scale_input;                       /* experts_*: weights go to the input instead */
+  float alpha, limit;                         /* STELE_SWIGLU_CLAMPED */
 } stele_op;
 
 /* Whether workers also meet inside of an op: linear_argmax, between its tiles and their best. */
@@ -190,8 +216,8 @@ typedef struct stele_program_step {
 typedef struct stele_program_weight {
   uint32_t name; /* offset of a string in the string table */
   uint32_t scheme, layout;
-  uint32_t reserved;
-  uint64_t rows, columns; /* a vector: one row */
+  uint32_t experts; /* so many matrices of rows / experts rows, one behind the other; 0: one */
+  uint64_t rows, columns; /* of all of them; a vector: one row */
   uint64_t offset, bytes; /* in the weights, offset a multiple of 64 */
 } stele_program_weight;
 
@@ -236,6 +262,17 @@ static inline uint32_t stele_program_part_begin(uint32_t limit, uint32_t part) {
 /* Parts of a lane at full capacity. */
 static inline uint32_t stele_program_part_count(const stele_group *g) {
   return stele_program_part_of_page(stele_program_part_limit(g), g->table_entries - 1) + 1;
+}
+
+/* Bytes of a weight that an op reads at most: rows of its tokens, experts that they can choose, or
+ * all of it. */
+static inline uint64_t stele_op_weight_bytes(const stele_op *op, int slot,
+                                             const stele_program_weight *w) {
+  uint64_t chosen = (uint64_t)op->tokens * op->experts_used;
+  if (op->kind == STELE_OP_EMBED || op->kind == STELE_OP_POSITION_EMBED)
+    return w->rows ? w->bytes / w->rows * op->tokens : 0;
+  if (op->kind == STELE_OP_ROUTE || slot > STELE_W_BIAS_C || op->experts <= chosen) return w->bytes;
+  return w->bytes / op->experts * chosen;
 }
 
 #define STELE_PROGRAM_ACCESSOR(name, type)                                             \

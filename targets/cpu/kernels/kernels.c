@@ -3,7 +3,9 @@
 #include "linear.c"
 
 #include "attention.c"
+#include "experts.c"
 #include "heads.c"
 #include "qkv.c"
+#include "route.c"
 #include "rows.c"
 #include "step.c"

@@ -47,6 +47,10 @@ typedef struct cpu_shape {
   uint32_t head, kept, rotary, rope_offset, pairing, rope_fixed, rope_before;
   uint32_t output_kind, vocab, hidden;
   float eps, head_eps, scale, soft_cap, query_scale, query_floor;
+
+  uint32_t experts, experts_used; /* matrix: one expert's */
+  uint32_t rule, normalise, correction, expert_groups, expert_groups_used, scale_input;
+  float alpha, limit;
 } cpu_shape;
 
 typedef struct cpu_place {
@@ -101,9 +105,20 @@ static inline uint32_t cpu_stack_wide(const cpu_shape *s) {
     floats = CPU_QUERIES * cpu_o_stride(s) + cpu_tile_queries(s) * (4 + cpu_o_stride(s));
   return cpu_stack_extra(s) + cpu_align64(floats * (uint32_t)sizeof(float));
 }
+/* Floats of all experts, whole vectors. */
+static inline uint32_t cpu_expert_columns(const cpu_shape *s) {
+  return cpu_align64(s->experts * (uint32_t)sizeof(float)) / (uint32_t)sizeof(float);
+}
+/* Tokens of experts (experts.c), or what a token's are chosen by (route.c). */
+static inline uint32_t cpu_stack_experts(const cpu_shape *s) {
+  uint32_t chosen = cpu_align64(s->tokens * s->experts_used * (uint32_t)sizeof(uint32_t));
+  return 3 * cpu_max(cpu_expert_columns(s) * (uint32_t)sizeof(float), chosen) +
+         cpu_expert_columns(s) * (uint32_t)sizeof(float);
+}
 static inline uint32_t cpu_stack_bytes(const cpu_shape *s) {
   uint32_t rows = s->tokens < CPU_WIDE_TOKENS ? s->tokens : CPU_WIDE_TOKENS;
-  return cpu_stack_wide(s) + (s->wide ? rows * cpu_wide_bytes(s->matrix[0].columns) : 0) + 64u;
+  return cpu_stack_wide(s) + (s->wide ? rows * cpu_wide_bytes(s->matrix[0].columns) : 0) +
+         cpu_stack_experts(s) + 64u;
 }
 
 #endif

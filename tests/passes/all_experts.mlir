@@ -1,0 +1,47 @@
+// Few tokens: norm and rounding in the readers' prologues, the router in floats, what goes from one
+// op of experts to the other in 8 bit, bytes of the experts that one token can choose. Many: norms
+// once for all, in each form that is wanted.
+// options: --print program
+module {
+  "decode.model"() {family = "mixtral", vocab = 48 : i64, hidden = 32 : i64, layers = 1 : i64, capacity = 64 : i64} : () -> ()
+  "decode.weight"() {name = "embed", scheme = "q4_0", rows = 48 : i64, columns = 32 : i64, embedding = 1 : i64} : () -> ()
+  "decode.weight"() {name = "0.mlp_norm", scheme = "f32", rows = 1 : i64, columns = 32 : i64} : () -> ()
+  "decode.weight"() {name = "0.router", scheme = "f32", rows = 8 : i64, columns = 32 : i64} : () -> ()
+  "decode.weight"() {name = "0.correction", scheme = "f32", rows = 1 : i64, columns = 8 : i64} : () -> ()
+  "decode.weight"() {name = "0.gate", scheme = "q4_0", rows = 512 : i64, columns = 32 : i64, experts = 8 : i64} : () -> ()
+  "decode.weight"() {name = "0.up", scheme = "q4_0", rows = 512 : i64, columns = 32 : i64, experts = 8 : i64} : () -> ()
+  "decode.weight"() {name = "0.down", scheme = "q4_0", rows = 256 : i64, columns = 64 : i64, experts = 8 : i64} : () -> ()
+  "decode.weight"() {name = "0.gate_bias", scheme = "f32", rows = 1 : i64, columns = 512 : i64} : () -> ()
+  "decode.weight"() {name = "0.down_bias", scheme = "f32", rows = 1 : i64, columns = 256 : i64} : () -> ()
+  "decode.weight"() {name = "norm", scheme = "f32", rows = 1 : i64, columns = 32 : i64} : () -> ()
+  "decode.step"() ({
+    %ids = "decode.ids"() : () -> tensor<1xi32>
+    %x = "decode.embed"(%ids) {weight = "embed", scale = 1.0 : f64} : (tensor<1xi32>) -> tensor<1x32xf32>
+    %n = "decode.rms_norm"(%x) {layer = 0 : i64, weight = "0.mlp_norm", eps = 1.0e-05 : f64, segment = 32 : i64} : (tensor<1x32xf32>) -> tensor<1x32xf32>
+    %l = "decode.linear"(%n) {layer = 0 : i64, weight = "0.router"} : (tensor<1x32xf32>) -> tensor<1x8xf32>
+    %r = "decode.route"(%l) {layer = 0 : i64, experts = 8 : i64, used = 2 : i64, rule = "softmax", normalise = 1 : i64, scale = 1.0 : f64} : (tensor<1x8xf32>) -> tensor<1x4xf32>
+    %h = "decode.experts_gate_up"(%n, %r) {layer = 0 : i64, gate = "0.gate", up = "0.up", function = "silu", experts = 8 : i64, used = 2 : i64} : (tensor<1x32xf32>, tensor<1x4xf32>) -> tensor<1x128xf32>
+    %d = "decode.experts_down"(%h, %r) {layer = 0 : i64, weight = "0.down", experts = 8 : i64, used = 2 : i64} : (tensor<1x128xf32>, tensor<1x4xf32>) -> tensor<1x32xf32>
+    %y = "decode.add"(%d, %x) {layer = 0 : i64} : (tensor<1x32xf32>, tensor<1x32xf32>) -> tensor<1x32xf32>
+    %last = "decode.last_token"(%y) : (tensor<1x32xf32>) -> tensor<1x32xf32>
+    %fn = "decode.rms_norm"(%last) {weight = "norm", eps = 1.0e-05 : f64, segment = 32 : i64} : (tensor<1x32xf32>) -> tensor<1x32xf32>
+    %logits = "decode.linear"(%fn) {weight = "embed"} : (tensor<1x32xf32>) -> tensor<1x48xf32>
+    %token = "decode.argmax"(%logits) : (tensor<1x48xf32>) -> tensor<1xi32>
+    "decode.output_token"(%token) : (tensor<1xi32>) -> ()
+    "step.end"() : () -> ()
+  }) {kind = "decode", lanes = 1 : i64, width = 1 : i64, output = "token"} : () -> ()
+  "decode.step"() ({
+    %ids = "decode.ids"() : () -> tensor<40xi32>
+    %x = "decode.embed"(%ids) {weight = "embed", scale = 1.0 : f64} : (tensor<40xi32>) -> tensor<40x32xf32>
+    %n = "decode.rms_norm"(%x) {layer = 0 : i64, weight = "0.mlp_norm", eps = 1.0e-05 : f64, segment = 32 : i64} : (tensor<40x32xf32>) -> tensor<40x32xf32>
+    %l = "decode.linear"(%n) {layer = 0 : i64, weight = "0.router"} : (tensor<40x32xf32>) -> tensor<40x8xf32>
+    %r = "decode.route"(%l) {layer = 0 : i64, experts = 8 : i64, used = 2 : i64, rule = "softmax", normalise = 1 : i64, scale = 1.0 : f64} : (tensor<40x8xf32>) -> tensor<40x4xf32>
+    %h = "decode.experts_gate_up"(%n, %r) {layer = 0 : i64, gate = "0.gate", up = "0.up", function = "silu", experts = 8 : i64, used = 2 : i64} : (tensor<40x32xf32>, tensor<40x4xf32>) -> tensor<40x128xf32>
+    %d = "decode.experts_down"(%h, %r) {layer = 0 : i64, weight = "0.down", experts = 8 : i64, used = 2 : i64} : (tensor<40x128xf32>, tensor<40x4xf32>) -> tensor<40x32xf32>
+    %y = "decode.add"(%d, %x) {layer = 0 : i64} : (tensor<40x32xf32>, tensor<40x32xf32>) -> tensor<40x32xf32>
+    %fn = "decode.rms_norm"(%y) {weight = "norm", eps = 1.0e-05 : f64, segment = 32 : i64} : (tensor<40x32xf32>) -> tensor<40x32xf32>
+    %logits = "decode.linear"(%fn) {weight = "embed"} : (tensor<40x32xf32>) -> tensor<40x48xf32>
+    "decode.output"(%logits) {kind = "all", index = 0 : i64} : (tensor<40x48xf32>) -> ()
+    "step.end"() : () -> ()
+  }) {kind = "prefill", lanes = 1 : i64, width = 40 : i64, output = "all"} : () -> ()
+}
