@@ -6,7 +6,6 @@ apart from each other, the end of the cache, odd sizes, what memory held before,
 """
 import argparse
 import json
-import math
 import os
 import pathlib
 import signal
@@ -102,52 +101,6 @@ def check_odd_sizes(world):
                                f"head size {head}, prefill {prefill}")
 
 
-def quantised_model(world):
-    """Heads of whole blocks, pages that fill up, grouped heads."""
-    settings = models.config(head_dim=64, num_attention_heads=6, num_key_value_heads=2,
-                             hidden_size=96, intermediate_size=128, vocab_size=300)
-    return models.write(world.folder / "quantised", settings)
-
-
-def divergence(world, artefact, reference, ids):
-    """The mean Kullback-Leibler divergence of the tokens' distributions."""
-    def distributions(path):
-        shape, logits = world.stele.forward(path, ids, world.folder / "rows.npy", "--all")
-        for begin in range(0, len(logits), shape[-1]):
-            row = logits[begin:begin + shape[-1]]
-            top = max(row)
-            powers = [math.exp(x - top) for x in row]
-            yield [p / sum(powers) for p in powers]
-    sums = [sum(p * math.log(p / q) for p, q in zip(one, other))
-            for one, other in zip(distributions(reference), distributions(artefact))]
-    return sum(sums) / len(sums)
-
-
-def check_quantised_caches(world):
-    """Whatever the scheme of the cache: the same ids however a prompt is cut, and logits near those
-    of a cache in float32 (the weights are random, so distributions are sharp and rounding tells)."""
-    model, prompt = quantised_model(world), [i % 300 for i in some_ids(150)]
-    f32 = world.compile("f32-cache", "--cache-dtype", "f32", model=model, capacity=256)
-    for dtype, bound in (("q8_0", 2e-3), ("q4_0", 0.25)):
-        expected = None
-        for prefill in (1, 5, 16, 128):
-            artefact = world.compile("q", "--cache-dtype", dtype, "--prefill", prefill, model=model,
-                                     capacity=256)
-            for cache in ("dynamic", "static"):
-                ids = world.stele.generate(artefact, prompt, 60, "--cache-implementation", cache)
-                expected = expected or ids
-                world.checks.equal(ids, expected, f"{dtype}, prefill {prefill}, {cache}")
-        ref = world.compile("q-ref", "--cache-dtype", dtype, "--target", "ref", model=model,
-                            capacity=256)
-        world.checks.equal(world.stele.generate(ref, prompt, 20), expected[:20], f"{dtype}: ref")
-        found = divergence(world, artefact, f32, prompt)
-        world.checks.that(0 < found < bound, f"{dtype}: mean KL {found}")
-    done = world.stele.call("compile", world.model, "-o", world.folder / "no.so", "--cache-dtype",
-                            "q8_0")
-    world.checks.that(done.returncode == 2 and "'q8_0'" in done.stderr and "32" in done.stderr,
-                      f"heads that are no whole blocks: {done.returncode} {done.stderr!r}")
-
-
 def check_threads(world):
     """Any number of threads gives the same bits."""
     outputs = []
@@ -169,13 +122,6 @@ def check_poison(world):
         world.checks.equal(done.returncode, 0, f"poison {options}: {done.stderr}")
         expected = join(world.stele.generate(artefact, some_ids(23), 20))
         world.checks.equal(done.stdout.strip(), expected, f"poison {options}: ids")
-    model, ids = quantised_model(world), [i % 300 for i in some_ids(23)]
-    for dtype in ("q8_0", "q4_0"):
-        artefact = world.compile("poison", "--cache-dtype", dtype, "--prefill", 5, model=model)
-        done = subprocess.run([world.poison, artefact, join(ids), "20"], capture_output=True,
-                              text=True)
-        world.checks.equal(done.stdout.strip(), join(world.stele.generate(artefact, ids, 20)),
-                           f"poison {dtype}: {done.stderr}")
 
 
 def check_allocations(world):

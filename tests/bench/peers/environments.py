@@ -36,23 +36,23 @@ class Environments:
 
     def python(self, name):
         """The Python of an environment, which is made when it isn't there."""
-        if name in self.given:
-            return self.given[name]
         if not name:
             return sys.executable
+        wanted, variables = table.ENVIRONMENTS[name], dict(table.ENVIRONMENTS[name].variables)
+        if self.level and "CMAKE_ARGS" in variables:  # what is built here is built for the level
+            name = f"{name}-{self.level}"
+            variables["CMAKE_ARGS"] = table.LEVELS[self.level].cmake
+        if name in self.given:
+            return self.given[name]
         if name in self.failed:
             raise self.failed[name]
         try:
-            return self.make(name, table.ENVIRONMENTS[name])
+            return self.make(name, wanted, variables)
         except Unavailable as reason:
             self.failed[name] = reason
             raise
 
-    def make(self, name, wanted):
-        variables = dict(wanted.variables)
-        if self.level and name == "llama":
-            name = f"{name}-{self.level}"
-            variables["CMAKE_ARGS"] = table.LEVELS[self.level].cmake
+    def make(self, name, wanted, variables):
         folder = self.cache / "environments" / name
         folder.mkdir(parents=True, exist_ok=True)
         python, stamp, log = folder / "bin" / "python", folder / "installed", folder / "log"

@@ -79,9 +79,10 @@ class Comparison:
         row, title = table.PEERS[peer], table.MODELS[model].title
         what = f"{row.title}, {setting}, {title}"
         try:
-            need = row.needs.get(setting)
-            if need and need not in self.flags:
-                raise Unavailable(f"the processor has no {need}")
+            level = table.LEVELS.get(self.arguments.cpu)
+            for need in filter(None, (row.needs.get(setting), level and level.needs)):
+                if need not in self.flags:
+                    raise Unavailable(f"the processor has no {need}")
             python = self.environments.python(row.environment)
             path = self.models.path(model, row.reads)
             worker = Worker(peer, setting, title, path, python, threads, self.cache, self.variables)
@@ -183,7 +184,8 @@ def parse_arguments():
     parser.add_argument("--ahead", action="store_true",
                         help="measure at real-time priority: for a machine that others use too")
     parser.add_argument("--python", action="append", default=[], metavar="NAME=PATH",
-                        help="an installed Python for one of: " + ", ".join(table.ENVIRONMENTS))
+                        help="an installed Python for one of: " + ", ".join(table.ENVIRONMENTS) +
+                        "; NAME-LEVEL with --cpu, for what is built for a level")
     parser.add_argument("--cache", type=pathlib.Path, default=SOURCE_TREE / "build" / "peers",
                         help="where environments and models stay")
     parser.add_argument("--out", type=pathlib.Path, help="where the results go [the cache]")

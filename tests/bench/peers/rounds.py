@@ -13,35 +13,45 @@ from environments import HERE, Unavailable
 from worker import load, some_ids
 
 
-# Seconds: the most that a measurement is ahead of a shared machine's other programs, and what these
-# get after it.
-LONGEST, REST = 15, 1.5
+# Seconds: the most that a measurement is ahead of a shared machine's other programs at a time, and
+# what these get after it.
+LONGEST, REST = 10, 1.5
 
 
 class Ahead:
-    """Puts all threads of a process before every other of the machine, for one measurement."""
+    """Puts a process and those that it starts before every other of the machine, for one
+    measurement. In bursts: only what fills a cache before it is measured takes longer than one."""
 
     def __init__(self, process, wanted):
-        self.process, self.wanted = process, wanted
-        self.timer = threading.Timer(LONGEST, self.put, (os.SCHED_OTHER, 0))
+        self.process, self.wanted, self.done = process, wanted, threading.Event()
+        self.bursts = threading.Thread(target=self.alternate)
 
-    def put(self, policy, priority):
-        for thread in os.listdir(f"/proc/{self.process.pid}/task"):
+    def put(self, policy, priority, process=None):
+        for thread in pathlib.Path(f"/proc/{process or self.process.pid}/task").glob("*"):
             try:
-                os.sched_setscheduler(int(thread), policy, os.sched_param(priority))
-            except ProcessLookupError:
+                os.sched_setscheduler(int(thread.name), policy, os.sched_param(priority))
+                for child in (thread / "children").read_text().split():
+                    self.put(policy, priority, child)
+            except (ProcessLookupError, FileNotFoundError):
                 pass  # it ended meanwhile
+
+    def alternate(self):
+        while not self.done.wait(LONGEST):
+            self.put(os.SCHED_OTHER, 0)
+            if self.done.wait(REST):
+                break
+            self.put(os.SCHED_FIFO, 10)
 
     def __enter__(self):
         if self.wanted:
             self.put(os.SCHED_FIFO, 10)
-            self.timer.start()
+            self.bursts.start()
 
     def __exit__(self, *_):
         if self.wanted:
-            self.timer.cancel()
-            if self.process.poll() is None:
-                self.put(os.SCHED_OTHER, 0)
+            self.done.set()
+            self.bursts.join()
+            self.put(os.SCHED_OTHER, 0)
             time.sleep(REST)
 
 

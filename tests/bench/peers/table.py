@@ -41,13 +41,15 @@ class Level:
     """How the peers are held to a level of instructions; those that can't be are left out."""
     cmake: str
     variables: dict
+    needs: str = ""  # a feature of the processor
 
 
 ENVIRONMENTS = {
     "models": Environment(("gguf==0.19.0", "safetensors==0.8.0")),
     # gcc 12 miscompiles the configuration of AMX tiles, so clang builds it.
     "llama": Environment(("llama-cpp-python==0.3.36",),
-                         variables={"CC": "clang-22", "CXX": "clang++-22", "FORCE_CMAKE": "1"}),
+                         variables={"CC": "clang-22", "CXX": "clang++-22", "FORCE_CMAKE": "1",
+                                    "CMAKE_ARGS": "-DGGML_NATIVE=ON"}),
     "openvino": Environment(("openvino-genai==2026.4.1.0", "gguf==0.19.0")),
     "onnxruntime": Environment(("onnxruntime-genai==0.18.0",)),
     # torch without the libraries for graphics processors that the package asks for: gigabytes.
@@ -78,13 +80,28 @@ MODELS = {
     "1.5b-q4_k_m": Model("1.5B shape, random, Q4_K_M", ("random", "1.5b"), False),
 }
 
-_NONE = ("-DGGML_NATIVE=OFF -DGGML_AVX=ON -DGGML_AVX2=ON -DGGML_FMA=ON -DGGML_F16C=ON "
-         "-DGGML_BMI2=ON -DGGML_AMX_TILE=OFF -DGGML_AMX_INT8=OFF -DGGML_AMX_BF16=OFF ")
+_BASE = ("SSE42", "AVX", "AVX2", "FMA", "F16C", "BMI2")
+_WIDE = ("AVX512", "AVX512_VNNI")
+_REST = ("AVX_VNNI", "AVX512_VBMI", "AVX512_BF16", "AMX_TILE", "AMX_INT8", "AMX_BF16")
+
+
+def _only(*wanted):
+    """llama.cpp built for these features and no others."""
+    switches = (f"-DGGML_{name}={'ON' if name in wanted else 'OFF'}"
+                for name in (*_BASE, *_WIDE, *_REST))
+    return " ".join(("-DGGML_NATIVE=OFF", *switches))
+
+
 LEVELS = {
-    "x86-64-v3": Level(_NONE + "-DGGML_AVX512=OFF",
-                       {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"}),
-    "x86-64-v4-vnni": Level(_NONE + "-DGGML_AVX512=ON -DGGML_AVX512_VNNI=ON -DGGML_AVX512_VBMI=ON",
+    "x86-64": Level(_only(), {"ONEDNN_MAX_CPU_ISA": "SSE41", "ATEN_CPU_CAPABILITY": "default"}),
+    "x86-64-v3": Level(_only(*_BASE),
+                       {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"},
+                       needs="avx2"),
+    "x86-64-v3-vnni": Level(_only(*_BASE, "AVX_VNNI"),
+                            {"ONEDNN_MAX_CPU_ISA": "AVX2_VNNI", "ATEN_CPU_CAPABILITY": "avx2"},
+                            needs="avx_vnni"),
+    "x86-64-v4-vnni": Level(_only(*_BASE, *_WIDE),
                             {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_VNNI",
-                             "ATEN_CPU_CAPABILITY": "avx512"}),
+                             "ATEN_CPU_CAPABILITY": "avx512"}, needs="avx512_vnni"),
 }
 CAN_BE_HELD = {"stele", "llama", "torch"}

@@ -18,7 +18,9 @@ import picture  # noqa: E402
 import report  # noqa: E402
 import table  # noqa: E402
 import write_random  # noqa: E402
+from environments import Environments  # noqa: E402
 from harness import Checks, Stele  # noqa: E402
+from peers import FEATURES  # noqa: E402
 
 DECODE = {"test": "decode", "prompt": 0, "tokens": 64}
 DEEP = {"test": "decode", "prompt": 1024, "tokens": 64}
@@ -100,6 +102,20 @@ def test_table(checks):
     checks.that("stele" in table.PEERS, "stele is among them")
 
 
+def test_levels(checks, stele):
+    """A level is one that stele compiles for, and llama.cpp is another build at each."""
+    help_text, builds = stele.good("compile", "--help").stdout, set()
+    for name, level in table.LEVELS.items():
+        checks.that(f" {name}," in help_text, f"stele knows {name}")
+        checks.that(not level.needs or level.needs in FEATURES, f"{name} needs {level.needs}")
+        builds.add(level.cmake)
+        held = Environments(".", {"llama": "native", f"llama-{name}": name, "torch": "any"}, name)
+        checks.equal(held.python("llama"), name, "the build that is given for a level")
+        checks.equal(held.python("torch"), "any", "what isn't built is the same at every level")
+    checks.equal(len(builds), len(table.LEVELS), "builds of llama.cpp")
+    checks.equal(Environments(".", {"llama": "native"}).python("llama"), "native", "no level")
+
+
 def test_random_model(checks, stele):
     blocks = write_random.q4_k(3, write_random.random.Random(1))
     checks.equal(len(blocks), 3 * 144, "bytes of three blocks of Q4_K")
@@ -119,7 +135,9 @@ def main():
     test_texts(checks)
     test_picture(checks)
     test_table(checks)
-    test_random_model(checks, Stele(sys.argv[1]))
+    stele = Stele(sys.argv[1])
+    test_levels(checks, stele)
+    test_random_model(checks, stele)
     checks.finish()
 
 

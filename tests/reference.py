@@ -1,9 +1,11 @@
 """A decoder of the Llama kind in plain Python, in double precision: slow, obvious, and apart from
-everything in this tree. It serves the bfloat16 goldens. Their recorded logits were computed in
-float32 on weights *and rope frequencies* that had been rounded to bfloat16, because the whole
-module was cast; a checkpoint that is loaded in bfloat16 keeps its frequencies in float32, and so
-does stele. This reference computes both: with rounded frequencies it must give the recorded logits,
-which shows that it is right; with exact ones it says what stele must give."""
+everything in this tree. Keys and values may be rounded as a cache of the layer's scheme would.
+
+It also serves the bfloat16 goldens. Their recorded logits were computed in float32 on weights *and
+rope frequencies* that had been rounded to bfloat16, because the whole module was cast; a checkpoint
+that is loaded in bfloat16 keeps its frequencies in float32, and so does stele. This reference
+computes both: with rounded frequencies it must give the recorded logits, which shows that it is
+right; with exact ones it says what stele must give."""
 import array
 import json
 import math
@@ -28,11 +30,48 @@ def read_bf16(path):
     return tensors
 
 
+def rows_of(named):
+    """{name: list of rows} of {name: (shape, flat numbers)}; vectors are one row."""
+    return {name: [list(flat[i:i + shape[-1]]) for i in range(0, len(flat), shape[-1])]
+            for name, (shape, flat) in named.items()}
+
+
+# ---- rounding -------------------------------------------------------------------------------
+
+def round_f16(x):
+    return struct.unpack("<e", struct.pack("<e", x))[0]
+
+
 def round_bf16(x):
     bits = struct.unpack("<I", struct.pack("<f", x))[0]
     bits += 0x7FFF + (bits >> 16 & 1)
     return struct.unpack("<f", struct.pack("<I", bits & 0xFFFF0000))[0]
 
+
+def round_block(block, low, high, furthest):
+    """32 numbers with one scale; even numbers win ties, in Python's round as in the cache."""
+    scale = round_f16(furthest)
+    return [scale * min(high, max(low, round(x / scale))) if scale else 0.0 for x in block]
+
+
+def q8_0(block):
+    return round_block(block, -127, 127, max(map(abs, block)) / 127)
+
+
+def q4_0(block):
+    top, bottom = max(block), min(block)
+    return round_block(block, -8, 7, (bottom if top < -bottom else top) / -8)
+
+
+CACHES = {  # a head's numbers as a cache gives them back
+    "f32": list,
+    "f16": lambda head: list(map(round_f16, head)),
+    "q8_0": lambda head: [x for i in range(0, len(head), 32) for x in q8_0(head[i:i + 32])],
+    "q4_0": lambda head: [x for i in range(0, len(head), 32) for x in q4_0(head[i:i + 32])],
+}
+
+
+# ---- the model ------------------------------------------------------------------------------
 
 def frequencies(settings):
     """Default rope and Llama 3's scaling of it."""
@@ -54,11 +93,19 @@ def dot(a, b):
     return sum(map(operator.mul, a, b))
 
 
+def read_model(directory):
+    """The model of a directory in bfloat16."""
+    directory = pathlib.Path(directory)
+    return Model(json.loads((directory / "config.json").read_text()),
+                 read_bf16(directory / "model.safetensors"))
+
+
 class Model:
-    def __init__(self, directory):
-        directory = pathlib.Path(directory)
-        self.settings = json.loads((directory / "config.json").read_text())
-        self.weights = read_bf16(directory / "model.safetensors")
+    """weights: {name: list of rows}. cache: one of CACHES."""
+
+    def __init__(self, settings, weights, cache="f32"):
+        self.settings, self.weights, self.stored = settings, weights, CACHES[cache]
+        self.largest_score = 0.0
 
     def product(self, name, x):
         return [dot(row, x) for row in self.weights[name]]
@@ -82,6 +129,12 @@ class Model:
                           [head[i + half] * c[i] + head[i] * s[i] for i in range(half)])
         return result
 
+    def values(self, layer, x):
+        """The value heads of a token as the cache gives them back, one behind the other."""
+        size = self.settings["head_dim"]
+        flat = self.product(layer + "self_attn.v_proj.weight", x)
+        return [v for i in range(0, len(flat), size) for v in self.stored(flat[i:i + size])]
+
     def attend(self, queries, keys, values):
         """One token's heads over all tokens up to it; a key head serves a run of query heads."""
         size, share = self.settings["head_dim"], len(queries) // len(keys[0])
@@ -89,6 +142,7 @@ class Model:
         for h, query in enumerate(queries):
             scores = [dot(query, k[h // share]) / math.sqrt(size) for k in keys]
             top = max(scores)
+            self.largest_score = max(self.largest_score, *map(abs, scores))
             parts = [math.exp(s - top) for s in scores]
             whole = sum(parts)
             begin = h // share * size
@@ -96,7 +150,7 @@ class Model:
                 out.append(sum(p * v[i] for p, v in zip(parts, values)) / whole)
         return out
 
-    def logits(self, ids, first, rounded=False):
+    def logits(self, ids, first=0, rounded=False):
         """Logits of the positions from first on, all ids fed at once."""
         turn = frequencies(self.settings)
         if rounded:
@@ -105,8 +159,9 @@ class Model:
         for n in range(self.settings["num_hidden_layers"]):
             layer = f"model.layers.{n}."
             normed = [self.norm(layer + "input_layernorm.weight", x) for x in stream]
-            keys = [self.heads(layer, "k", x, p, turn) for p, x in enumerate(normed)]
-            values = [self.product(layer + "self_attn.v_proj.weight", x) for x in normed]
+            keys = [list(map(self.stored, self.heads(layer, "k", x, p, turn)))
+                    for p, x in enumerate(normed)]
+            values = [self.values(layer, x) for x in normed]
             for p, x in enumerate(normed):
                 queries = self.heads(layer, "q", x, p, turn)
                 mixed = self.attend(queries, keys[:p + 1], values)
