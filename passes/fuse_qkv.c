@@ -5,10 +5,11 @@
  * gone:     the linear, rms_norm, rope and cache_update ops that it took up
  *
  * The pattern, found from the attention backwards; [] may be absent:
- *     q <- rope <- [rms_norm] <- linear <- x
- *     k <- rope <- [rms_norm] <- linear <- x       cache_update(cache, k, v)
- *     v <-                       linear <- x
- * Refused unless nothing else reads a value on the way, both ropes are the same, the matrices are
+ *     q <- [rope] <- [rms_norm] <- linear <- x
+ *     k <- [rope] <- [rms_norm] <- linear <- x       cache_update(cache, k, v)
+ *     v <-                         linear <- x
+ * Refused unless nothing else reads a value on the way, q and k turn alike or not at all, the
+ * matrices are
  * all quantised or none is, and a head is a whole number of the target's aligned rows: the fused
  * op's tiles are heads. */
 #include "internal.h"
@@ -25,16 +26,22 @@ typedef struct match {
   projection q, k, v;
 } match;
 
+/* The op of a kind that alone makes operand *io_i of *io_reader, which then is the next reader; or
+ * null, and the reader stays. */
+static MlirOperation step_over(uint32_t kind, MlirOperation *io_reader, intptr_t *io_i) {
+  MlirOperation op = pass_sole_source(*io_reader, *io_i, kind);
+  if (pass_is_null(op)) return op;
+  *io_reader = op;
+  *io_i = 0;
+  return op;
+}
+
 /* Follows operand i of reader back to x. */
-static bool find_projection(MlirOperation reader, intptr_t i, bool with_rope, projection *out) {
+static bool find_projection(MlirOperation reader, intptr_t i, bool is_value, projection *out) {
   projection p = {0};
-  if (with_rope) {
-    p.rope = pass_sole_source(reader, i, STELE_OP_ROPE);
-    if (pass_is_null(p.rope)) return false;
-    reader = p.rope;
-    i = 0;
-    p.norm = pass_sole_source(reader, 0, STELE_OP_RMS_NORM);
-    if (!pass_is_null(p.norm)) reader = p.norm;
+  if (!is_value) {
+    p.rope = step_over(STELE_OP_ROPE, &reader, &i);
+    p.norm = step_over(STELE_OP_RMS_NORM, &reader, &i);
   }
   p.linear = pass_sole_source(reader, i, STELE_OP_LINEAR);
   *out = p;
@@ -46,6 +53,7 @@ static bool same_input(MlirOperation a, MlirOperation b) {
 }
 
 static bool same_rope(MlirOperation a, MlirOperation b) {
+  if (pass_is_null(a) || pass_is_null(b)) return pass_is_null(a) && pass_is_null(b);
   for (const char *const *name = rope_names; *name; name++)
     if (!pass_same(a, b, *name)) return false;
   return true;
@@ -63,7 +71,7 @@ static bool heads_fit(const pass_step *step, const match *m, const stele_group *
   int64_t align = base_max(step->context->traits.row_align, 1);
   int64_t heads = ir_int(m->attention, "heads", 0);
   return g->key_head % align == 0 && g->value_head % align == 0 &&
-         ir_int(m->q.rope, "head", 0) == g->key_head &&
+         (pass_is_null(m->q.rope) || ir_int(m->q.rope, "head", 0) == g->key_head) &&
          pass_columns(m->q.linear) == heads * g->key_head &&
          pass_columns(m->k.linear) == (int64_t)g->kv_heads * g->key_head &&
          pass_columns(m->v.linear) == (int64_t)g->kv_heads * g->value_head;
@@ -75,8 +83,8 @@ static stele_status find(pass_step *step, MlirOperation attention, const pass_we
   *m = (match){.attention = attention, .update = pass_source(attention, 1)};
   if (!ir_is(m->update, STELE_OP_CACHE_UPDATE) || ir_uses(pass_operand(attention, 1)) != 1 ||
       !pass_same(attention, m->update, "group") || !pass_same(attention, m->update, "layer") ||
-      !find_projection(attention, 0, true, &m->q) || !find_projection(m->update, 1, true, &m->k) ||
-      !find_projection(m->update, 2, false, &m->v))
+      mlirOperationGetNumOperands(m->update) < 3 || !find_projection(attention, 0, false, &m->q) ||
+      !find_projection(m->update, 1, false, &m->k) || !find_projection(m->update, 2, true, &m->v))
     return STELE_OK;
   stele_group group;
   BASE_TRY(pass_group(step->context, ir_int(attention, "group", 0), &group));
@@ -91,6 +99,18 @@ static stele_status find(pass_step *step, MlirOperation attention, const pass_we
   return STELE_OK;
 }
 
+/* Nothing turns where there is no rope. */
+static void set_rope(MlirOperation fused, MlirOperation rope) {
+  if (!pass_is_null(rope)) {
+    pass_copy(fused, rope, rope_names + 1);
+    return;
+  }
+  ir_set_int(fused, "rotary", 0);
+  ir_set_int(fused, "offset", 0);
+  ir_set_string(fused, "pairing", ir_name(IR_PAIRINGS, STELE_PAIR_HALVES));
+  ir_set_int(fused, "table", 0);
+}
+
 static void set_attributes(MlirOperation fused, const match *m) {
   const char *const places[] = {"layer", "group", NULL};
   pass_copy(fused, m->update, places);
@@ -102,7 +122,7 @@ static void set_attributes(MlirOperation fused, const match *m) {
   ir_copy_attribute(fused, "k_bias", m->k.linear, "bias");
   ir_copy_attribute(fused, "v_bias", m->v.linear, "bias");
   pass_copy(fused, m->q.linear, pass_norm_names);
-  pass_copy(fused, m->q.rope, rope_names + 1);
+  set_rope(fused, m->q.rope);
   if (!pass_is_null(m->q.norm)) ir_copy_attribute(fused, "q_norm", m->q.norm, "weight");
   if (!pass_is_null(m->k.norm)) ir_copy_attribute(fused, "k_norm", m->k.norm, "weight");
   MlirOperation head_norm = pass_is_null(m->q.norm) ? m->k.norm : m->q.norm;

@@ -230,8 +230,9 @@ static bool check_needs(program_checker *c, const stele_op *op) {
   if (out && ((n->result == 1 && out->scheme != STELE_F32) ||
               (n->result == 3 && out->scheme != STELE_I32)))
     program_fault(c, "result of scheme %u", out->scheme);
+  bool alone = op->kind == STELE_OP_GATE_UP && op->weight[STELE_W_B] < 0; /* no up */
   for (int i = 0; i < 3; i++)
-    if ((op->weight[STELE_W_A + i] >= 0) != (i < n->matrices))
+    if ((op->weight[STELE_W_A + i] >= 0) != (i < n->matrices - alone))
       program_fault(c, "matrix %d is weight %d", i, op->weight[STELE_W_A + i]);
   bool norm = n->norm || op->prologue == STELE_PROLOGUE_NORM;
   if (norm && op->weight[STELE_W_NORM] < 0) program_fault(c, "a norm without weight");
@@ -308,7 +309,7 @@ static void check_matrix_op(program_checker *c, const stele_op *op) {
   uint64_t columns = a->columns, rows = a->rows / base_max(a->experts, 1);
   uint64_t many = op->kind == STELE_OP_EXPERTS_DOWN ? op->experts_used : 1;
   uint64_t written = op->kind == STELE_OP_EXPERTS_GATE_UP ? rows * op->experts_used : rows;
-  for (int i = 1; i < needs_of[op->kind].matrices; i++) {
+  for (int i = 1; i < needs_of[op->kind].matrices && op->weight[STELE_W_A + i] >= 0; i++) {
     const stele_program_weight *w =
         stele_program_weights(c->program, (uint64_t)op->weight[STELE_W_A + i]);
     if (w->columns != columns || (op->kind != STELE_OP_QKV_CACHE && w->rows != a->rows))

@@ -364,6 +364,7 @@ static void check_gate_up(ir_checker *c, MlirOperation op) {
   expect_function(c, op);
   expect_weight(c, op, "gate", out.columns, x.columns);
   expect_weight(c, op, "up", out.columns, x.columns);
+  if (!ir_has(op, "up") && ir_has(op, "up_bias")) ir_fault(c, op, "'up_bias' without 'up'");
   expect_weight(c, op, "gate_bias", 1, out.columns);
   expect_weight(c, op, "up_bias", 1, out.columns);
   expect_norm(c, op, x.columns);

@@ -166,8 +166,8 @@ void ref_linear_argmax_reduce(const ref_run *run, const stele_op *op) {
 
 /* ---- gate_up --------------------------------------------------------------------------- */
 
-/* out[T][rows] = function(x G^T + bias) * (x U^T + bias), a block of rows at a time because out
- * may be quantised in blocks */
+/* out[T][rows] = function(x G^T + bias) * (x U^T + bias), without U the function alone; a block of
+ * rows at a time because out may be quantised in blocks */
 void ref_gate_up(const ref_run *run, const stele_op *op) {
   const stele_program_weight *gate = ref_weight(run, op, STELE_W_A);
   const stele_program_weight *up = ref_weight(run, op, STELE_W_B);
@@ -186,10 +186,11 @@ void ref_gate_up(const ref_run *run, const stele_op *op) {
       uint32_t count = take_tokens(run, op, k, total, tokens);
       for (uint32_t r = 0; r < rows; r++) {
         ref_dot(run, gate, first + r, &x, tokens, count, g);
-        ref_dot(run, up, first + r, &x, tokens, count, u);
-        for (uint32_t j = 0; j < count; j++)
-          values[j][r] = ref_function(op->function, g[j] + (gate_bias ? gate_bias[first + r] : 0)) *
-                         (u[j] + (up_bias ? up_bias[first + r] : 0));
+        if (up) ref_dot(run, up, first + r, &x, tokens, count, u);
+        for (uint32_t j = 0; j < count; j++) {
+          values[j][r] = ref_function(op->function, g[j] + (gate_bias ? gate_bias[first + r] : 0));
+          if (up) values[j][r] *= u[j] + (up_bias ? up_bias[first + r] : 0);
+        }
       }
       for (uint32_t j = 0; j < count; j++)
         ref_write(&out, tokens[j].index, (uint32_t)first, rows, values[j]);

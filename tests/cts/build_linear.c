@@ -85,10 +85,10 @@ void cts_build_gate_up(cts_program *p, const cts_shape *s) {
   stele_op *op = cts_op(p, STELE_OP_GATE_UP);
   op->function = s->function;
   op->weight[STELE_W_A] = cts_matrix(p, p->scheme, s->rows, s->columns, false);
-  op->weight[STELE_W_B] = cts_matrix(p, p->scheme, s->rows, s->columns, false);
-  if (s->bias) {
-    op->weight[STELE_W_BIAS_A] = cts_vector(p, s->rows, 0, 1);
-    op->weight[STELE_W_BIAS_B] = cts_vector(p, s->rows, 0, 1);
+  if (s->bias) op->weight[STELE_W_BIAS_A] = cts_vector(p, s->rows, 0, 1);
+  if (!s->single) {
+    op->weight[STELE_W_B] = cts_matrix(p, p->scheme, s->rows, s->columns, false);
+    if (s->bias) op->weight[STELE_W_BIAS_B] = cts_vector(p, s->rows, 0, 1);
   }
   cts_tile(p, op, s->rows, q8 ? 32 : 1);
   cts_linear_input(p, op, s->columns, -1);

@@ -45,7 +45,7 @@ typedef struct cts_shape {
   uint32_t bias, plus_one, function, segment, staged, mask, reuse, in_place, logits, q8_out, ties;
   uint32_t vocab, output, index;
   uint32_t experts, used, sigmoid, normalise, groups, used_groups, correction, scale_input;
-  uint32_t center, kept, sinks, value_in_key;
+  uint32_t center, kept, sinks, value_in_key, single;
   uint32_t lengths; /* a case each for so many numbers of columns from `columns` on */
   float soft_cap, query_scale;
 } cts_shape;

@@ -14,6 +14,7 @@ module {
     %c0 = "decode.cache"() {layer = 0 : i64, group = 0 : i64} : () -> !decode.cache
     %q, %c1 = "decode.qkv_cache"(%x, %c0) {layer = 0 : i64, group = 0 : i64, heads = 2 : i64, q = "q", k = "k", v = "k", rotary = 0 : i64, offset = 0 : i64, pairing = "halves", table = 0 : i64} : (tensor<1x16xf32>, !decode.cache) -> (tensor<1x16xf32>, !decode.cache)
     %y = "decode.linear_add"(%q, %x) {layer = 0 : i64, weight = "q", sinks = "sinks"} : (tensor<1x16xf32>, tensor<1x16xf32>) -> tensor<1x16xf32>
+    %g = "decode.gate_up"(%x) {layer = 0 : i64, gate = "q", up_bias = "sinks", function = "silu"} : (tensor<1x16xf32>) -> tensor<1x16xf32>
     "step.end"() : () -> ()
   }) {kind = "decode", lanes = 1 : i64, width = 1 : i64, output = "none"} : () -> ()
 }

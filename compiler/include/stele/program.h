@@ -109,17 +109,13 @@ static inline uint64_t stele_q8_row_bytes(uint64_t columns) {
  *                      partial        in[1])
  *   linear_argmax      f32 or q8      I32 [T] and scratch [tiles][T] {float, int32}
  *                                                    the same; see below
- *   gate_up            f32 or q8      f32 or q8      runs of tile_rows rows of gate and of up
- *   qkv_cache          f32 or q8      f32 [T][heads * key_head]
- *                                                    heads: q heads, then k heads, then v heads
- *   rope               f32            f32            tokens
- *   cache_update       f32 k, f32 v   -              kv heads; no v in groups with value_in_key
- *   attention          f32            f32 [T][heads * value_head]
- *                                                    (kv head, block of tile_rows tokens)
- *   attention_partial  f32            partial        (token, kv head, part), part fastest
- *   attention_combine  partial        f32            (token, head)
- *   cache_store        -              -              kv heads
- *   head_linear        f32            f32            heads
+ *   gate_up            f32 or q8      f32 or q8      runs of tile_rows rows of gate and of up,
+ * which may be absent qkv_cache          f32 or q8      f32 [T][heads * key_head] heads: q heads,
+ * then k heads, then v heads rope               f32            f32            tokens cache_update
+ * f32 k, f32 v   -              kv heads; no v in groups with value_in_key attention          f32
+ * f32 [T][heads * value_head] (kv head, block of tile_rows tokens) attention_partial  f32 partial
+ * (token, kv head, part), part fastest attention_combine  partial        f32            (token,
+ * head) cache_store        -              -              kv heads head_linear        f32 f32 heads
  *   concat             f32, f32       f32            tokens
  *   activation, mul, add, scale, soft_cap  f32  f32  tokens
  *   route              f32            f32 [T][2][used]   tokens

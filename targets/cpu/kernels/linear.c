@@ -67,11 +67,11 @@ typedef struct row_work {
 INLINE row_work row_work_of(const call *c) {
   const cpu_shape *s = c->s;
   const int nt = pass_tokens(s), all = stream_count(nt);
-  const bool pair = s->kind == STELE_OP_GATE_UP;
+  const bool blocks = s->kind == STELE_OP_GATE_UP, pair = blocks && s->matrix[1].rows;
   row_work w = {.nt = nt, .np = pair && all > 1 ? all / 2 : all};
   w.rows = rows_of_tiles(s, share(c, s->tiles), counted_rows(c));
   w.run = split_panels(w.rows.begin / CPU_PANEL, (w.rows.end + CPU_PANEL - 1) / CPU_PANEL, w.np);
-  if (pair) w.run.rounds += w.run.rounds % 2; /* streams begin with a block of 32 */
+  if (blocks) w.run.rounds += w.run.rounds % 2; /* streams begin with a block of 32 */
   return w;
 }
 
@@ -79,7 +79,7 @@ INLINE void ask_rows_early(const call *c) {
   const row_work w = row_work_of(c);
   if (w.nt > 2) return;
   ask_panels_early(&c->s->matrix[0], weight(c, STELE_W_A), w.run, w.np);
-  if (c->s->kind == STELE_OP_GATE_UP)
+  if (c->s->kind == STELE_OP_GATE_UP && c->s->matrix[1].rows)
     ask_panels_early(&c->s->matrix[1], weight(c, STELE_W_B), w.run, w.np);
 }
 BEFORE(linear) { ask_rows_early(CALL); }
@@ -206,9 +206,9 @@ INLINE void store_pair(const call *c, uint32_t token, uint32_t row, uint32_t end
 INLINE void gates_and_ups(const call *c, const operands *o, streams run, uint32_t round,
                           uint32_t at, const int np, const int nt, vf *y, vf *up) {
   const cpu_matrix *g = &c->s->matrix[0], *u = &c->s->matrix[1];
-  if (2 * np > STREAMS || np * nt > STREAMS || g->scheme != u->scheme) {
+  if (u->rows == 0 || 2 * np > STREAMS || np * nt > STREAMS || g->scheme != u->scheme) {
     multiply_rows(c, o, 0, run, round, at, np, nt, y);
-    multiply_rows(c, o, 1, run, round, at, np, nt, up);
+    if (u->rows) multiply_rows(c, o, 1, run, round, at, np, nt, up);
     return;
   }
   const uint8_t *x_rows[CPU_MAX_TOKENS], *panels[STREAMS];
@@ -223,8 +223,8 @@ INLINE void gates_and_ups(const call *c, const operands *o, streams run, uint32_
   add_bias(c, 1, run, round, np, nt, up);
 }
 
-/* out[T][rows] = function(x G^T + bias) * (x U^T + bias), two panels of each stream at a time,
- * because the output may be quantised in blocks of 32 */
+/* out[T][rows] = function(x G^T + bias) * (x U^T + bias), the product only with U; two panels of
+ * each stream at a time, because the output may be quantised in blocks of 32 */
 KERNEL(gate_up) {
   const call *c = CALL;
   const cpu_shape *s = c->s;
@@ -237,8 +237,10 @@ KERNEL(gate_up) {
         for (uint32_t half = 0; half < 2; half++) {
           vf up[STREAMS * CPU_MAX_TOKENS];
           gates_and_ups(c, &o, w.run, round + half, at, w.np, w.nt, y[half], up);
-          for (int i = 0; i < w.np * w.nt; i++)
-            y[half][i] = function_lanes(s->function, y[half][i]) * up[i];
+          for (int i = 0; i < w.np * w.nt; i++) {
+            y[half][i] = function_lanes(s->function, y[half][i]);
+            if (s->matrix[1].rows) y[half][i] = y[half][i] * up[i];
+          }
         }
         for (int p = 0; p < w.np; p++) {
           uint32_t panel = stream_panel(w.run, round, p);

@@ -14,6 +14,16 @@ INLINE const float *rope_row(const call *c, uint32_t row) {
   return table + (size_t)(uint32_t)c->args->positions[index] * s->rotary;
 }
 
+/* Up to 8 pairs of neighbours. */
+INLINE void turn_neighbours(float *x, const float *cosine, const float *sine, uint32_t pairs) {
+  vf v = load_run(x, 2 * pairs), cs = load_f_part(cosine, pairs), sn = load_f_part(sine, pairs);
+  const vf sign = {-1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1};
+  cs = __builtin_shufflevector(cs, cs, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
+  sn = __builtin_shufflevector(sn, sn, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
+  vf other = __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+  store_run(x, v * cs + other * (sn * sign), 2 * pairs);
+}
+
 /* Turns the pairs of one head in place: (a, b) -> (a cos - b sin, b cos + a sin). */
 INLINE void rope_head(const call *c, uint32_t row, float *head) {
   const cpu_shape *s = c->s;
@@ -22,20 +32,17 @@ INLINE void rope_head(const call *c, uint32_t row, float *head) {
   const float *cosine = rope_row(c, row), *sine = cosine + half;
   const bool halves = s->pairing == STELE_PAIR_HALVES;
   float *x = head + s->rope_offset;
-  if (halves && half % LANES == 0) {
-    for (uint32_t i = 0; i < half; i += LANES) {
-      vf a = load_f(x + i), b = load_f(x + half + i);
-      vf cs = load_f(cosine + i), sn = load_f(sine + i);
-      store_f(x + i, a * cs - b * sn);
-      store_f(x + half + i, b * cs + a * sn);
-    }
+  if (!halves) {
+    for (uint32_t i = 0; i < half; i += LANES / 2)
+      turn_neighbours(x + 2 * i, cosine + i, sine + i, half - i < LANES / 2 ? half - i : LANES / 2);
     return;
   }
-  for (uint32_t i = 0; i < half; i++) {
-    float *a = halves ? x + i : x + 2 * i, *b = halves ? a + half : a + 1;
-    float p = *a, q = *b;
-    *a = p * cosine[i] - q * sine[i];
-    *b = q * cosine[i] + p * sine[i];
+  for (uint32_t i = 0; i < half; i += LANES) {
+    const uint32_t count = half - i < LANES ? half - i : LANES;
+    vf a = load_run(x + i, count), b = load_run(x + half + i, count);
+    vf cs = load_run(cosine + i, count), sn = load_run(sine + i, count);
+    store_run(x + i, a * cs - b * sn, count);
+    store_run(x + half + i, b * cs + a * sn, count);
   }
 }
 
