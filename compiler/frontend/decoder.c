@@ -11,6 +11,7 @@
 
 #define MAX_LAYERS 10000u
 #define MAX_HEAD 65536u
+#define MAX_EXPERTS 65535u
 
 uint32_t fe_decoder_function(const fe_config *config, const char *field, const char *fallback) {
   static const struct {
@@ -126,6 +127,24 @@ void fe_decoder_optional(const fe_config *config, fe_model *model, const char *f
   for (uint32_t role = 0; role < FE_ROLE_COUNT; role++)
     if ((roles & FE_ROLE(role)) && fe_model_stores(model, true, (fe_role)role))
       fe_decoder_add(model, FE_ROLE(role));
+}
+
+/* ---- experts --------------------------------------------------------------------------- */
+
+void fe_decoder_experts(const fe_config *config, fe_model *model, uint32_t used_fallback) {
+  fe_experts *e = &model->experts;
+  *e = (fe_experts){.count = fe_config_count(config, "num_experts", FE_REQUIRED),
+                    .used = fe_config_count(config, "num_experts_per_tok", used_fallback),
+                    .inner = fe_config_count(config, "moe_intermediate_size", model->intermediate),
+                    .scale = 1.0,
+                    .function = model->function};
+  if (e->count > MAX_EXPERTS) {
+    fe_config_bad(config, "num_experts", "is %u, expected at most %u", e->count, MAX_EXPERTS);
+    e->count = 1;
+  }
+  if (e->used > e->count && fe_config_sound(config))
+    fe_config_bad(config, "num_experts_per_tok", "is %u, expected at most the %u experts there are",
+                  e->used, e->count);
 }
 
 /* ---- all of it ------------------------------------------------------------------------- */

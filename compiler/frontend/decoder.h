@@ -57,6 +57,11 @@ void fe_decoder_optional(const fe_config *config, fe_model *model, const char *f
 /* The activation of a field, by its usual names. */
 uint32_t fe_decoder_function(const fe_config *config, const char *field, const char *fallback);
 
+/* How many experts there are and how many a token has; rows of an expert by moe_intermediate_size,
+ * without it by intermediate_size. All else is the model's own: softmax, not normalised, scale 1,
+ * the model's activation. Which layers have them is for the family to say. */
+void fe_decoder_experts(const fe_config *config, fe_model *model, uint32_t used_fallback);
+
 /* ---- layers that differ ---------------------------------------------------------------- */
 
 #define FE_NEVER 0u

@@ -152,6 +152,7 @@ typedef struct fe_model {
   const char *name;   /* from the files, or the last part of the path */
 
   uint32_t vocab, hidden, layers, heads, kv_heads, key_head, value_head, intermediate;
+  uint32_t ignored_layers;  /* behind the others in the files, not part of the decoder */
   uint32_t model_positions; /* the model's own maximum, 0: unknown */
   uint32_t function;        /* enum stele_function of program.h */
   uint32_t norm;            /* enum fe_norm */
@@ -235,6 +236,10 @@ typedef struct fe_family {
   bool (*has)(const fe_model *model, fe_role role, int32_t layer, uint64_t *out_rows,
               uint64_t *out_columns);
   const fe_name *names; /* a row with the role FE_ROLE_COUNT at the end; NULL: all as usual */
+  const char *prefix;   /* of names in Hugging Face files, which some of them leave out; or NULL */
+  const char *const
+      *buffers; /* ends of names of tensors that are never read: what older files carry
+                   along though it follows from the configuration. NULL at the end */
   /* Changes a weight's place from the usual one, a tensor of its own; NULL: all are usual. */
   void (*place)(const fe_model *model, fe_role role, bool gguf, fe_place *place);
 } fe_family;

@@ -35,6 +35,14 @@ static void divide(const fe_model *model, fe_place *place) {
   place->dim_count++;
 }
 
+/* Norms that each head has a weight of its own in are matrices of heads. */
+static fe_place per_head(const fe_model *model, fe_place place) {
+  place.dims[0] /= model->key_head;
+  place.dims[1] = model->key_head;
+  place.dim_count = 2;
+  return place;
+}
+
 fe_place fe_place_of(const fe_model *model, const fe_family *family, fe_role role, int32_t layer,
                      bool gguf) {
   uint64_t rows = 0, columns = 0;
@@ -43,6 +51,8 @@ fe_place fe_place_of(const fe_model *model, const fe_family *family, fe_role rol
   if (!fe_role_is_vector(role)) place.dims[place.dim_count++] = rows;
   place.dims[place.dim_count++] = columns;
   if (of_experts(role)) divide(model, &place);
+  if (model->head_norm == FE_HEAD_NORM_OWN && (role == FE_Q_NORM || role == FE_K_NORM))
+    place = per_head(model, place);
   if (family->place) family->place(model, role, gguf, &place);
   return place;
 }

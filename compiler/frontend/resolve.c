@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "frontend/decoder.h"
@@ -120,10 +121,18 @@ static bool check_tensor(resolver *r, const fe_tensor *tensor, fe_role role,
   return false;
 }
 
+/* Files that were written from a part of the model's class lack the prefix. */
+static fe_tensor *find_tensor(const resolver *r, const char *name) {
+  fe_tensor *tensor = fe_tensors_find(&r->model->tensors, name);
+  const char *prefix = r->gguf ? NULL : r->family->prefix;
+  if (tensor || !prefix || strncmp(name, prefix, strlen(prefix)) != 0) return tensor;
+  return fe_tensors_find(&r->model->tensors, name + strlen(prefix));
+}
+
 static const fe_tensor *find_part(resolver *r, fe_role role, int32_t layer, const fe_place *place,
                                   uint32_t expert) {
   const char *name = fe_place_name(&r->scratch, place->name, layer, expert);
-  fe_tensor *tensor = name ? fe_tensors_find(&r->model->tensors, name) : NULL;
+  fe_tensor *tensor = name ? find_tensor(r, name) : NULL;
   if (!name) {
     r->failed = true;
   } else if (!tensor) {
@@ -237,11 +246,25 @@ static void count_role(resolver *r, fe_role role, int32_t layer) {
   if (r->family->has(r->model, role, layer, &rows, &columns)) r->weight_limit++;
 }
 
+static bool ends_with(const char *text, const char *end) {
+  size_t length = strlen(text), size = strlen(end);
+  return length >= size && strcmp(text + length - size, end) == 0;
+}
+
 /* Buffers that older checkpoints carry along: recomputed, never read. */
-static bool is_buffer(const char *name) {
-  static const char suffix[] = ".rotary_emb.inv_freq";
-  size_t length = strlen(name);
-  return length >= sizeof suffix && strcmp(name + length - (sizeof suffix - 1), suffix) == 0;
+static bool is_buffer(const resolver *r, const char *name) {
+  for (const char *const *end = r->family->buffers; end && *end; end++)
+    if (ends_with(name, *end)) return true;
+  return ends_with(name, ".rotary_emb.inv_freq");
+}
+
+/* Of a layer behind the decoder's. */
+static bool is_ignored(const resolver *r, const char *name) {
+  uint64_t layers = r->model->layers;
+  const char *digits = name + strcspn(name, "0123456789");
+  if (!*digits || digits == name || digits[-1] != '.') return false;
+  uint64_t layer = strtoull(digits, NULL, 10);
+  return layer >= layers && layer - layers < r->model->ignored_layers;
 }
 
 /* A tied model's file may hold the output matrix once more; it must then be the embedding. */
@@ -263,7 +286,9 @@ static bool is_tied_copy(resolver *r, const fe_tensor *tensor) {
 static void report_unused(resolver *r) {
   for (size_t i = 0; i < r->model->tensors.count; i++) {
     const fe_tensor *tensor = &r->model->tensors.list[i];
-    if (tensor->used || is_buffer(tensor->name) || is_tied_copy(r, tensor)) continue;
+    if (tensor->used || is_buffer(r, tensor->name) || is_ignored(r, tensor->name) ||
+        is_tied_copy(r, tensor))
+      continue;
     r->unexpected++;
     complain(r, "tensor '%s' is not expected in a model of the family '%s'", tensor->name,
              r->family->name);

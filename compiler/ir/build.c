@@ -1,8 +1,6 @@
 /* From a description to a model-level module: declarations of the model, its cache groups, rope
- * tables and weights, then one step after the other (build_step.c).
- *
- * The description is checked first for what the builder takes for granted; all that is amiss is
- * listed at once. */
+ * tables and weights, then one step after the other (build_step.c). What the builder takes for
+ * granted is checked first (build_check.c). */
 #include "build.h"
 
 #include <stdio.h>
@@ -36,89 +34,6 @@ uint32_t ir_steps(const ir_build_options *options, ir_step *out_steps, uint32_t 
     add_step(out_steps, limit, &count,
              (ir_step){STELE_STEP_VERIFY, 1, options->verify_width, STELE_OUTPUT_TOKEN});
   return count;
-}
-
-/* ---- checks ---------------------------------------------------------------------------- */
-
-static const char *role_name(fe_role role) {
-  static const char *const names[] = {
-#define ROLE(name, ...) #name,
-#include "frontend/roles.def"
-#undef ROLE
-  };
-  return names[role];
-}
-
-static void need(const fe_model *model, fe_role role, int32_t layer, uint32_t *faults,
-                 stele_sink *sink) {
-  if (fe_model_weight(model, role, layer)) return;
-  ++*faults;
-  if (layer < 0)
-    base_sink_add(sink, "'%s': no weight for %s", model->path, role_name(role));
-  else
-    base_sink_add(sink, "'%s': no weight for %s of layer %d", model->path, role_name(role), layer);
-}
-
-static void check_weights(const fe_model *model, uint32_t *faults, stele_sink *sink) {
-  static const fe_role per_layer[] = {FE_ATTENTION_NORM, FE_Q,  FE_K,   FE_V, FE_O,
-                                      FE_MLP_NORM,       FE_UP, FE_DOWN};
-  need(model, FE_EMBED, -1, faults, sink);
-  need(model, FE_FINAL_NORM, -1, faults, sink);
-  if (!model->tied) need(model, FE_HEAD, -1, faults, sink);
-  for (uint32_t layer = 0; layer < model->layers; layer++)
-    for (size_t i = 0; i < sizeof per_layer / sizeof *per_layer; i++)
-      need(model, per_layer[i], (int32_t)layer, faults, sink);
-}
-
-static void check_layers(const fe_model *model, uint32_t *faults, stele_sink *sink) {
-  for (uint32_t i = 0; i < model->layers; i++) {
-    const fe_layer *layer = &model->layer[i];
-    if (layer->group_kind > STELE_GROUP_CHUNK) {
-      ++*faults;
-      base_sink_add(sink, "layer %u: caches of kind %u are not supported", i, layer->group_kind);
-    }
-    if (layer->rope >= 0 && (uint32_t)layer->rope >= model->rope_count) {
-      ++*faults;
-      base_sink_add(sink, "layer %u: rope %d, but the model has %u", i, layer->rope,
-                    model->rope_count);
-    }
-  }
-}
-
-static void check_options(const fe_model *model, const ir_build_options *options, uint32_t *faults,
-                          stele_sink *sink) {
-  size_t bytes;
-  if (options->capacity == 0 || options->capacity > INT32_MAX || options->max_lanes == 0 ||
-      options->prefill_width == 0 || options->verify_width == 0) {
-    ++*faults;
-    base_sink_add(
-        sink,
-        "capacity %u, lanes %u, prefill width %u and verify width %u: each must be at least 1",
-        options->capacity, options->max_lanes, options->prefill_width, options->verify_width);
-  }
-  if (!weights_row_bytes(options->cache_scheme, model->key_head, &bytes) ||
-      !weights_row_bytes(options->cache_scheme, model->value_head, &bytes)) {
-    const weights_scheme *scheme = weights_scheme_get(options->cache_scheme);
-    ++*faults;
-    base_sink_add(sink,
-                  "a cache in '%s' needs head sizes that its block of %u divides, not %u and %u",
-                  scheme ? scheme->name : "?", scheme ? scheme->block : 0, model->key_head,
-                  model->value_head);
-  }
-  if (model->logit_soft_cap != 0) {
-    ++*faults;
-    base_sink_add(sink, "a soft cap of the logits (%g) is not supported", model->logit_soft_cap);
-  }
-}
-
-static stele_status check(const fe_model *model, const ir_build_options *options,
-                          stele_sink *sink) {
-  uint32_t faults = 0;
-  if (sink) sink->text[0] = 0;
-  check_options(model, options, &faults, sink);
-  check_layers(model, &faults, sink);
-  check_weights(model, &faults, sink);
-  return faults ? STELE_UNSUPPORTED : STELE_OK;
 }
 
 /* ---- declarations ---------------------------------------------------------------------- */
@@ -160,6 +75,7 @@ static void declare_group(const ir_build_state *build, uint32_t index, const fe_
   ir_set_int(op, "capacity", capacity);
   ir_set_int(op, "window", layer->window);
   ir_set_int(op, "page_tokens", page_tokens(capacity, layer->window));
+  if (model->latent.kv_rank) ir_set_int(op, "value_in_key", 1);
 }
 
 /* Declares a group for each geometry at its first use and says which group each layer has. Heads
@@ -212,7 +128,8 @@ static void declare_weights(const ir_build_state *build) {
   for (uint32_t i = 0; i < model->weight_count; i++) {
     const fe_weight *w = &model->weights[i];
     MlirOperation op = declare_weight(build, w->name, w->scheme, w->rows, w->columns);
-    if (w->role == FE_EMBED) ir_set_int(op, "embedding", 1);
+    if (w->role == FE_EMBED || w->role == FE_POSITIONS) ir_set_int(op, "embedding", 1);
+    if (w->experts) ir_set_int(op, "experts", w->experts);
   }
 }
 
@@ -240,7 +157,7 @@ static stele_status build_module(ir_build_state *build, base_arena *arena) {
 
 stele_status ir_build(ir_context *context, const fe_model *model, const ir_build_options *options,
                       stele_sink *sink, MlirModule *out_module) {
-  BASE_TRY(check(model, options, sink));
+  BASE_TRY(ir_build_check(model, options, sink));
   MlirContext mlir = ir_context_mlir(context);
   MlirModule module = mlirModuleCreateEmpty(mlirLocationUnknownGet(mlir));
   ir_build_state build = {

@@ -88,17 +88,19 @@ def check_odd_sizes(world):
             ids = world.stele.generate(artefact, prompt, 24)
             room = capacity - len(prompt) + 1
             world.checks.equal(ids, full[:room], f"{target}, capacity {capacity}")
-    for head in (16, 20, 80):
+    for head, window in ((16, None), (20, None), (80, None), (20, 7)):
         settings = models.config(head_dim=head, num_attention_heads=3, num_key_value_heads=1,
-                                 hidden_size=40, intermediate_size=56, vocab_size=101)
-        model = models.write(world.folder / f"head{head}", settings)
+                                 hidden_size=40, intermediate_size=56, vocab_size=101,
+                                 model_type="mistral" if window else "llama",
+                                 sliding_window=window)
+        model = models.write(world.folder / f"head{head}-{window}", settings)
         prompt = [i % 101 for i in some_ids(23)]
         ref = world.compile("ref-head", "--target", "ref", model=model)
         expected = world.stele.generate(ref, prompt, 30)
         for prefill in (1, 5, 128):
             cpu = world.compile("cpu-head", "--prefill", prefill, model=model)
             world.checks.equal(world.stele.generate(cpu, prompt, 30), expected,
-                               f"head size {head}, prefill {prefill}")
+                               f"head size {head}, window {window}, prefill {prefill}")
 
 
 def check_threads(world):
@@ -225,6 +227,10 @@ def check_inspect(world):
     world.checks.equal({c["name"] for c in described["tensor_classes"]} - set(classes), set(),
                        "classes of the model that the artefact lacks")
     world.checks.that("capacity" in world.stele.good("inspect", world.cpu).stdout, "for people")
+    listed = {f["name"]: f for f in world.stele.json("inspect", "--families")["families"]}
+    world.checks.that(described["description"]["family"] in listed, f"--families: {sorted(listed)}")
+    world.checks.that(all(f["models"] and f["model_type"] for f in listed.values()), f"{listed}")
+    world.checks.that("phi3" in world.stele.good("inspect", "--families").stdout, "for people")
 
 
 def check_profiles(world):

@@ -32,7 +32,7 @@ WRONG = [
     ("forward", "x.so", "--ids", "1"), ("forward", "x.so", "-o", "f.npy"),
     ("forward", "x.so", "--ids", "1", "--all", "--hidden", "-o", "f.npy"),
     ("tokenize", "x.so"), ("tokenize", "--text", "a"), ("tokenize", "x", "--text", "a", "--json=no"),
-    ("inspect",), ("inspect", "x", "y"), ("bench",), ("bench", "x.so", "-r", "0"),
+    ("inspect",), ("inspect", "x", "y"), ("inspect", "x", "--families"), ("bench",), ("bench", "x.so", "-r", "0"),
     ("bench", "x.so", "-p", "0", "-n", "0"), ("compile", "--list", "--json"),
     ("doctor", "x", "y"), ("help", "frobnicate"), ("help", "--completion", "tcsh"),
 ]

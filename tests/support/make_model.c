@@ -12,11 +12,12 @@ static const char usage[] =
     "usage: make-model [options] (--hf DIR | --gguf FILE)\n"
     "       make-model --convert DIR --gguf FILE [--type T] [--embed-type T]\n"
     "\n"
-    "  --family NAME        llama, mistral, qwen2, qwen3 [llama]\n"
+    "  --family NAME        a model_type of config.json [llama]\n"
     "  --hidden N --layers N --heads N --kv-heads N --head-dim N\n"
     "  --intermediate N --vocab N --positions N    dimensions\n"
     "  --tied --attention-bias --mlp-bias          as in config.json\n"
     "  --rope JSON          rope_parameters [default rope, theta 10000]\n"
+    "  --fields JSON        more fields of config.json: '\"sliding_window\": 8'\n"
     "  --seed N             of the random weights [1]\n"
     "  --dtype T            of the directory's tensors: f32, f16, bf16 [f32]\n"
     "  --type T             of the file's matrices: also q8_0, q4_0, q4_1, q5_0, q5_1,\n"
@@ -44,6 +45,7 @@ enum {
   ATTENTION_BIAS,
   MLP_BIAS,
   ROPE,
+  FIELDS,
   SEED,
   DTYPE,
   TYPE,
@@ -67,6 +69,7 @@ static const struct option longs[] = {{"family", 1, NULL, FAMILY},
                                       {"attention-bias", 0, NULL, ATTENTION_BIAS},
                                       {"mlp-bias", 0, NULL, MLP_BIAS},
                                       {"rope", 1, NULL, ROPE},
+                                      {"fields", 1, NULL, FIELDS},
                                       {"seed", 1, NULL, SEED},
                                       {"dtype", 1, NULL, DTYPE},
                                       {"type", 1, NULL, TYPE},
@@ -92,6 +95,9 @@ static bool set_text(command *c, int option, const char *text) {
       return true;
     case ROPE:
       c->options.rope = text;
+      return true;
+    case FIELDS:
+      c->options.fields = text;
       return true;
     case HF:
       c->hf = text;

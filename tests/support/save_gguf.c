@@ -88,9 +88,11 @@ static void permute(const float *in, uint64_t rows, uint64_t columns, uint64_t h
 }
 
 static bool is_permuted(const writer *w, uint32_t role) {
-  const char *name = architecture(w->model);
-  if (strcmp(name, "llama") != 0 && strcmp(name, "smollm3") != 0) return false;
-  return role == FE_Q || role == FE_K || role == FE_Q_BIAS || role == FE_K_BIAS;
+  static const char *const permuted[] = {"llama", "smollm3", "granite"};
+  if (role != FE_Q && role != FE_K && role != FE_Q_BIAS && role != FE_K_BIAS) return false;
+  for (size_t i = 0; i < sizeof permuted / sizeof *permuted; i++)
+    if (strcmp(architecture(w->model), permuted[i]) == 0) return true;
+  return false;
 }
 
 static stele_status no_memory(const writer *w) {
@@ -226,6 +228,18 @@ static void add_window(writer *w) {
   if (window) pair_u32(w, key(w, "attention.sliding_window"), window);
 }
 
+/* Granite's file holds what the logits are divided by. */
+static void add_scales(writer *w) {
+  const fe_model *m = w->model;
+  bool granite = strcmp(architecture(m), "granite") == 0;
+  if (m->logit_scale != 1.0)
+    pair_f32(w, key(w, "logit_scale"), granite ? 1.0 / m->logit_scale : m->logit_scale);
+  if (!granite) return;
+  pair_f32(w, key(w, "attention.scale"), m->layer->attention_scale);
+  pair_f32(w, key(w, "embedding_scale"), m->embed_scale);
+  pair_f32(w, key(w, "residual_scale"), m->residual_scale);
+}
+
 static stele_status add_metadata(writer *w) {
   const fe_model *m = w->model;
   const char *eps =
@@ -246,6 +260,7 @@ static stele_status add_metadata(writer *w) {
   if (m->stop_count) pair_u32(w, "tokenizer.ggml.eos_token_id", (uint32_t)m->stop_ids[0]);
   if (m->bos_id >= 0) pair_u32(w, "tokenizer.ggml.bos_token_id", (uint32_t)m->bos_id);
   add_window(w);
+  add_scales(w);
   return add_rope(w);
 }
 

@@ -40,6 +40,7 @@ void test_config_text(const test_options *o, const char *dtype, base_buffer *out
                      "  \"max_position_embeddings\": %u,\n",
                      o->family, dtype, o->hidden, o->layers, o->heads, o->kv_heads, o->head_dim,
                      o->intermediate, o->vocab, o->positions);
+  if (o->fields) base_buffer_printf(out, "  %s,\n", o->fields);
   base_buffer_printf(out,
                      "  \"hidden_act\": \"silu\",\n  \"rms_norm_eps\": 1e-06,\n"
                      "  \"tie_word_embeddings\": %s,\n  \"attention_bias\": %s,\n"

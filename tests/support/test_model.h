@@ -8,10 +8,11 @@
 #include "frontend/frontend.h"
 
 typedef struct test_options {
-  const char *family; /* "llama", "qwen2", "qwen3" */
+  const char *family; /* a model_type: "llama", "phi3" ... */
   uint32_t hidden, layers, heads, kv_heads, head_dim, intermediate, vocab, positions;
   bool tied, attention_bias, mlp_bias;
-  const char *rope; /* rope_parameters as JSON text; NULL: {"rope_theta": 10000.0, ...} */
+  const char *rope;   /* rope_parameters as JSON text; NULL: {"rope_theta": 10000.0, ...} */
+  const char *fields; /* more fields of config.json, as JSON text: "\"sliding_window\": 8" */
   uint64_t seed;
 } test_options;
 

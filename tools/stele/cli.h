@@ -180,6 +180,8 @@ cli_path_kind cli_path_look(const char *path);
 /* A model's files, without LLVM (model.c; model_none.c where the front-ends were not built). */
 int cli_model_tokenizer(const cli_command *command, const char *path, base_buffer *out_blob);
 int cli_model_inspect(const cli_command *command, const char *path, json_t **out_json);
+/* The families of models that there are: {"families": [...]}. */
+int cli_families(const cli_command *command, json_t **out_json);
 
 /* Tensors by class: a name whose numbers are replaced by '*'. Adds one tensor to classes. */
 void cli_tensor_class_add(json_t *classes, const char *name, uint32_t scheme, uint64_t rows,

@@ -6,10 +6,12 @@
 #include "cli.h"
 
 typedef struct inspect_arguments {
-  bool json;
+  bool json, families;
 } inspect_arguments;
 
 static const cli_option options[] = {
+    {CLI_FLAG, 0, "families", NULL, offsetof(inspect_arguments, families), 0, 0, NULL,
+     "list the families of models that can be compiled"},
     {CLI_FLAG, 0, "json", NULL, offsetof(inspect_arguments, json), 0, 0, NULL, "print JSON"},
     {0},
 };
@@ -220,7 +222,12 @@ static int run(const cli_command *self, int argc, char **argv) {
   int code;
   if (!cli_parse(self, argc, argv, &arguments, &path, &code)) return code;
   json_t *json = NULL;
-  if (cli_path_look(path) == CLI_PATH_ARTIFACT) {
+  if (arguments.families && path)
+    return cli_wrong_use(self, "--families lists all of them: it takes no '%s'", path);
+  if (!arguments.families && !path) return cli_wrong_use(self, "%s is missing", self->operand);
+  if (arguments.families) {
+    code = cli_families(self, &json);
+  } else if (cli_path_look(path) == CLI_PATH_ARTIFACT) {
     stele_sink sink = {0};
     stele_model *model = NULL;
     code = cli_status(self, stele_model_open(path, NULL, &sink, &model), &sink);
@@ -240,15 +247,19 @@ static int run(const cli_command *self, int argc, char **argv) {
 const cli_command cli_command_inspect = {
     .name = "inspect",
     .operand = "(OUT.so | MODEL)",
+    .operand_optional = true,
     .synopsis = "[--json]",
     .description =
         "Shows what an artefact or a model holds: description, steps, layer groups and "
         "their bytes of cache, scheme and bytes of each class of tensors, processor "
-        "features, stop ids and where they came from.",
+        "features, stop ids and where they came from. With --families, the families of models that "
+        "can be compiled, with the model_type of config.json and the architecture of GGUF files "
+        "that belong to each.",
     .examples =
         "stele inspect model.so\n"
         "# a model's files, before compiling\n"
-        "stele inspect SmolLM2-135M-Instruct.Q4_1.gguf --json\n",
+        "stele inspect SmolLM2-135M-Instruct.Q4_1.gguf --json\n"
+        "stele inspect --families\n",
     .options = options,
     .run = run,
 };

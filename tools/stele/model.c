@@ -1,6 +1,7 @@
 /* What `tokenize` and `inspect` need of a model's files: the front-ends, which need no LLVM. */
 #include "cli.h"
 #include "frontend/frontend.h"
+#include "weights/weights.h"
 
 int cli_model_tokenizer(const cli_command *command, const char *path, base_buffer *out_blob) {
   stele_sink sink = {0};
@@ -27,8 +28,9 @@ static json_t *classes_json(const fe_model *model, uint64_t *out_bytes) {
   uint64_t sum = 0;
   for (uint32_t i = 0; i < model->weight_count; i++) {
     const fe_weight *weight = &model->weights[i];
-    const fe_tensor *tensor = fe_tensors_find(&model->tensors, weight->name);
-    uint64_t bytes = tensor ? tensor->bytes : 0;
+    size_t row = 0;
+    uint64_t bytes =
+        weights_row_bytes(weight->scheme, weight->columns, &row) ? weight->rows * row : 0;
     cli_tensor_class_add(classes, weight->name, weight->scheme, weight->rows, weight->columns,
                          bytes);
     sum += bytes;
@@ -56,4 +58,23 @@ int cli_model_inspect(const cli_command *command, const char *path, json_t **out
   if (!json) return cli_fail(command, "cannot describe '%s': a name in it is not UTF-8", path);
   *out_json = json;
   return CLI_OK;
+}
+
+static json_t *names_json(const char *const *names) {
+  json_t *list = json_array();
+  for (; *names; names++) json_array_append_new(list, json_string(*names));
+  return list;
+}
+
+int cli_families(const cli_command *command, json_t **out_json) {
+  size_t count;
+  const fe_family *const *families = fe_families(&count);
+  json_t *list = json_array();
+  for (size_t i = 0; i < count; i++)
+    json_array_append_new(
+        list, json_pack("{s:s,s:s,s:o,s:o}", "name", families[i]->name, "models",
+                        families[i]->summary, "model_type", names_json(families[i]->hf_types),
+                        "gguf", names_json(families[i]->gguf_architectures)));
+  *out_json = json_pack("{s:o}", "families", list);
+  return *out_json ? CLI_OK : cli_fail(command, "out of memory");
 }

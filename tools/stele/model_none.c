@@ -17,3 +17,10 @@ int cli_model_inspect(const cli_command *command, const char *path, json_t **out
   (void)out_json;
   return refuse(command, path);
 }
+
+int cli_families(const cli_command *command, json_t **out_json) {
+  (void)out_json;
+  return cli_fail(command,
+                  "this stele was built without the compiler's front-ends that read models "
+                  "(-Dcompiler=disabled): it knows no families");
+}

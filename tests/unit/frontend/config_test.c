@@ -89,9 +89,9 @@ static void expect_same(const fe_model *a, const fe_model *b) {
 static void old_and_new_form_agree(void **state) {
   (void)state;
   static const char *const names[] = {
-      "llama2",     "llama3",        "llama_bias", "llama_linear", "llama_dynamic",
-      "llama_yarn", "qwen2",         "qwen3",      "mistral",      "qwen2_sliding",
-      "phi3",       "phi3_longrope", "gemma",      "smollm3"};
+      "llama2", "llama3",  "llama_bias", "llama_linear",  "llama_dynamic", "llama_yarn",
+      "qwen2",  "qwen3",   "mistral",    "qwen2_sliding", "phi3",          "phi3_longrope",
+      "gemma",  "smollm3", "olmo2",      "granite",       "cohere"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     reading a = describe_file(names[i], "new"), b = describe_file(names[i], "old");
     expect_same(a.model, b.model);

@@ -107,7 +107,8 @@ static void expect_same_weights(const fe_model *hf, const fe_model *gguf, bool p
       decode(a, r, x);
       decode(b, turn ? moved(r, hf->key_head) : r, y);
       for (uint64_t c = 0; c < a->columns; c++)
-        assert_true(x[c] == y[turn_bias ? moved(c, hf->key_head) : c]);
+        if (x[c] != y[turn_bias ? moved(c, hf->key_head) : c])
+          fail_msg("%s: row %d, column %d", a->name, (int)r, (int)c);
     }
   }
 }
@@ -118,7 +119,18 @@ static void expect_same_dimensions(const fe_model *a, const fe_model *b) {
   assert_true(a->heads == b->heads && a->kv_heads == b->kv_heads && a->key_head == b->key_head);
   assert_true(a->value_head == b->value_head && a->intermediate == b->intermediate);
   assert_true(a->model_positions == b->model_positions && a->function == b->function);
-  assert_true(a->tied == b->tied && a->roles == b->roles);
+  assert_true(a->tied == b->tied && a->roles == b->roles && a->norm == b->norm);
+  assert_true(a->embed_scale == b->embed_scale && a->residual_scale == b->residual_scale);
+  assert_true(a->logit_scale == b->logit_scale && a->head_norm == b->head_norm);
+  for (uint32_t i = 0; i < a->layers; i++) {
+    const fe_layer *x = &a->layer[i], *y = &b->layer[i];
+    assert_true(x->roles == y->roles && x->rope == y->rope && x->parallel == y->parallel);
+    assert_true(x->group_kind == y->group_kind && x->window == y->window);
+    assert_true(fabs(x->attention_scale - y->attention_scale) < 1e-8);
+  }
+  assert_int_equal(a->ropes->rule, b->ropes->rule);
+  for (uint32_t i = 0; a->ropes->long_factors && i < a->ropes->rotary / 2; i++)
+    assert_true(a->ropes->long_factors[i] == b->ropes->long_factors[i]);
   assert_true(a->ropes->base == b->ropes->base && a->ropes->rotary == b->ropes->rotary);
   for (uint32_t i = 0; i < a->ropes->rotary / 2; i++)
     assert_true(fabs(a->ropes->inv_freq[i] / b->ropes->inv_freq[i] - 1.0) < 2.5e-7);
@@ -129,32 +141,49 @@ static void both_formats_tell_the_same(void **state) {
   static const struct {
     const char *family, *rope;
     bool tied, bias;
+    const char *fields;
   } cases[] = {
-      {"llama", NULL, false, false},
-      {"llama", "{\"rope_type\":\"linear\",\"factor\":4.0,\"rope_theta\":20000.0}", true, true},
+      {"llama", NULL, false, false, NULL},
+      {"llama", "{\"rope_type\":\"linear\",\"factor\":4.0,\"rope_theta\":20000.0}", true, true,
+       NULL},
       {"llama",
        "{\"rope_type\":\"llama3\",\"factor\":8.0,\"low_freq_factor\":1.0,"
        "\"high_freq_factor\":4.0,\"original_max_position_embeddings\":64,\"rope_theta\":10000.0}",
-       false, false},
-      {"qwen2", NULL, false, false},
-      {"qwen3", NULL, true, false},
-      {"qwen3", NULL, false, true},
+       false, false, NULL},
+      {"llama",
+       "{\"rope_type\":\"yarn\",\"factor\":4.0,\"original_max_position_embeddings\":32,"
+       "\"rope_theta\":10000.0}",
+       false, false, NULL},
+      {"qwen2", NULL, false, false, NULL},
+      {"qwen3", NULL, true, false, NULL},
+      {"qwen3", NULL, false, true, NULL},
+      {"phi3", NULL, false, false, "\"sliding_window\":8"},
+      {"phi3",
+       "{\"rope_type\":\"longrope\",\"original_max_position_embeddings\":32,"
+       "\"rope_theta\":10000.0,\"short_factor\":[1,1,1,1,1,1,1,1],"
+       "\"long_factor\":[1,2,3,4,5,6,7,8]}",
+       false, false, NULL},
+      {"gemma", NULL, true, false, "\"hidden_activation\":\"gelu_pytorch_tanh\""},
+      {"smollm3", NULL, true, true, NULL},
+      {"olmo2", NULL, false, false, NULL},
+      {"granite", NULL, false, false,
+       "\"attention_multiplier\":0.2,\"embedding_multiplier\":3.0,\"residual_multiplier\":0.5,"
+       "\"logits_scaling\":2.0"},
+      {"cohere", NULL, true, false, "\"use_qk_norm\":true,\"logit_scale\":0.5"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     f->options.family = cases[i].family;
     f->options.rope = cases[i].rope;
     f->options.tied = cases[i].tied;
     f->options.attention_bias = cases[i].bias;
-    f->options.mlp_bias = cases[i].bias && strcmp(cases[i].family, "llama") == 0;
+    f->options.mlp_bias = cases[i].bias && strcmp(cases[i].family, "qwen3") != 0;
+    f->options.fields = cases[i].fields;
     draw(f);
     save_hf(f, STELE_F32);
     save_gguf(f, STELE_F32);
     fe_model *hf = open_model(f, f->hf), *gguf = open_model(f, f->gguf);
-    bool llama = strcmp(cases[i].family, "llama") == 0;
     expect_same_dimensions(hf, gguf);
-    expect_same_weights(hf, gguf, llama);
-    assert_int_equal(gguf->ropes->pairing, llama ? STELE_PAIR_INTERLEAVED : STELE_PAIR_HALVES);
-    assert_int_equal(hf->ropes->pairing, STELE_PAIR_HALVES);
+    expect_same_weights(hf, gguf, hf->ropes->pairing != gguf->ropes->pairing);
     fe_model_destroy(hf);
     fe_model_destroy(gguf);
   }
@@ -200,6 +229,88 @@ static void weights_come_in_order(void **state) {
   assert_null(fe_model_weight(model, FE_Q, 2));
   assert_int_equal(model->layer[1].group_kind, STELE_GROUP_FULL);
   fe_model_destroy(model);
+}
+
+/* ---- weights in shared tensors --------------------------------------------------------- */
+
+/* Row r of a tensor that the model was drawn with. */
+static const float *row_of(fixture *f, const char *name, uint64_t row) {
+  const fe_tensor *t = tensor(f, name);
+  uint64_t columns = t->dim_count > 1 ? t->dims[t->dim_count - 1] : 1;
+  return (const float *)(const void *)t->data + row * columns;
+}
+
+static void fused_tensors_are_taken_apart(void **state) {
+  fixture *f = *state;
+  f->options.family = "phi3"; /* 64 rows of Q, 32 of K, 32 of V; 96 of gate, 96 of up */
+  draw(f);
+  const fe_model *m = f->model;
+  const char *qkv = "model.layers.1.self_attn.qkv_proj.weight";
+  const char *both = "model.layers.1.mlp.gate_up_proj.weight";
+  const fe_weight *k = fe_model_weight(m, FE_K, 1), *v = fe_model_weight(m, FE_V, 1);
+  const fe_weight *up = fe_model_weight(m, FE_UP, 1);
+  assert_string_equal(k->name, "model.layers.1.self_attn.qkv_proj.weight:k");
+  assert_ptr_equal(k->data, row_of(f, qkv, 64)); /* nothing is copied */
+  assert_ptr_equal(v->data, row_of(f, qkv, 96));
+  assert_ptr_equal(up->data, row_of(f, both, 96));
+  uint64_t run = 0;
+  assert_ptr_equal(fe_weight_run(v, 3, &run), row_of(f, qkv, 99));
+  assert_int_equal(run, 29);
+  tensor(f, qkv)->dims[0] = 120;
+  save_hf(f, STELE_F32);
+  expect_open_fails(f->hf, STELE_BAD_FORMAT, &f->sink);
+  EXPECT_WORDS(&f->sink, "qkv_proj.weight' has the shape [120, 64], expected [128, 64]");
+}
+
+static void norms_are_stored_less_one(void **state) {
+  fixture *f = *state;
+  f->options.family = "gemma";
+  f->options.tied = true;
+  draw(f);
+  const char *name = "model.layers.0.input_layernorm.weight";
+  const fe_weight *w = fe_model_weight(f->model, FE_ATTENTION_NORM, 0);
+  uint8_t buffer[256];
+  const float *found = (const float *)(const void *)fe_weight_rows(w, 0, 1, buffer);
+  assert_null(w->data);
+  for (uint64_t i = 0; i < 64; i++) assert_true(found[i] == *row_of(f, name, i) + 1.0f);
+}
+
+/* Blocks, steps, columns, parts, constants: what each number must be follows from its tensor. */
+static void views_are_followed(void **state) {
+  (void)state;
+  float numbers[2][24], out[24];
+  fe_tensor tensors[2] = {{.scheme = STELE_F32, .dim_count = 2, .dims = {6, 4}},
+                          {.scheme = STELE_F32, .dim_count = 2, .dims = {6, 4}}};
+  const fe_tensor *parts[] = {&tensors[0], &tensors[1]};
+  for (int t = 0; t < 2; t++) {
+    tensors[t].data = (const uint8_t *)numbers[t];
+    for (int i = 0; i < 24; i++) numbers[t][i] = (float)(100 * t + i);
+  }
+  fe_weight w = {.scheme = STELE_F32, .rows = 4, .columns = 4, .parts = parts, .part_count = 1};
+  w.view = (fe_view){.block = 2, .first = 1, .stride = 3, .step = 1}; /* rows 1, 2, 4, 5 */
+  uint64_t run;
+  assert_ptr_equal(fe_weight_rows(&w, 0, 2, (uint8_t *)out), &numbers[0][4]);
+  assert_ptr_equal(fe_weight_run(&w, 1, &run), &numbers[0][8]);
+  assert_int_equal(run, 1);
+  fe_weight_rows(&w, 1, 2, (uint8_t *)out);
+  assert_true(out[0] == 8 && out[3] == 11 && out[4] == 16 && out[7] == 19);
+  w.view = (fe_view){.first = 1, .step = 2, .transposed = true}; /* columns 1 and 3 */
+  w.rows = 2, w.columns = 6;
+  fe_weight_rows(&w, 0, 2, (uint8_t *)out);
+  for (int i = 0; i < 6; i++)
+    assert_true(out[i] == numbers[0][4 * i + 1] && out[6 + i] == numbers[0][4 * i + 3]);
+  w.view = (fe_view){.block = 2, .stride = 3, .step = 1, .transposed = true};
+  w.rows = 4, w.columns = 3; /* columns 0 and 1 of rows 0 to 2, then of rows 3 to 5 */
+  fe_weight_rows(&w, 1, 2, (uint8_t *)out);
+  assert_true(out[0] == 1 && out[1] == 5 && out[2] == 9 && out[3] == 12 && out[5] == 20);
+  w.view = (fe_view){.block = 6, .step = 1};
+  w.rows = 12, w.columns = 4, w.part_count = 2;
+  assert_ptr_equal(fe_weight_rows(&w, 7, 2, (uint8_t *)out), &numbers[1][4]);
+  fe_weight_rows(&w, 5, 2, (uint8_t *)out);
+  assert_true(out[0] == 20 && out[4] == 100);
+  w = (fe_weight){.scheme = STELE_F32, .rows = 1, .columns = 5, .vector = true, .plus = 1};
+  fe_weight_rows(&w, 0, 1, (uint8_t *)out);
+  assert_true(out[0] == 1 && out[4] == 1);
 }
 
 /* ---- tied and untied ------------------------------------------------------------------- */
@@ -478,6 +589,9 @@ int main(void) {
       WITH_FIXTURE(both_formats_tell_the_same),
       WITH_FIXTURE(schemes_stay_as_they_are),
       WITH_FIXTURE(weights_come_in_order),
+      WITH_FIXTURE(fused_tensors_are_taken_apart),
+      WITH_FIXTURE(norms_are_stored_less_one),
+      cmocka_unit_test(views_are_followed),
       WITH_FIXTURE(tied_heads_are_the_embedding),
       WITH_FIXTURE(tied_but_different_is_an_error),
       WITH_FIXTURE(untied_without_head_is_an_error),

@@ -40,12 +40,15 @@ static int tear_down(void **state) {
   return 0;
 }
 
-static void make(fixture *f, const char *family, bool bias) {
+static void make_with(fixture *f, const char *family, bool bias, const char *fields) {
   test_options options = test_options_default();
   options.family = family;
   options.attention_bias = bias;
+  options.fields = fields;
   if (test_model_random(&options, &f->sink, &f->model) != STELE_OK) fail_msg("%s", f->sink.text);
 }
+
+static void make(fixture *f, const char *family, bool bias) { make_with(f, family, bias, NULL); }
 
 /* Builds, verifies, prints, reads again. */
 static void build(fixture *f, const ir_build_options *options) {
@@ -158,6 +161,48 @@ static void qwen3_norms_heads(void **state) {
   build(f, &usual);
   expect_ops(step(f, "decode", 1, "last"),
              "ids embed " QWEN3("0") QWEN3("1") "last_token rms_norm linear output ");
+}
+
+/* The second layer, and what comes behind it. */
+static void expect_last_layer(fixture *f, const char *family, const char *fields,
+                              const char *expected) {
+  make_with(f, family, false, fields);
+  build(f, &usual);
+  base_buffer text = {0};
+  assert_int_equal(ir_walk_body(step(f, "prefill", 1, "all"), note, &text), STELE_OK);
+  base_buffer_append(&text, "", 1);
+  const char *layer = strstr((const char *)text.data, "1:");
+  assert_non_null(layer);
+  assert_string_equal(layer, expected);
+  base_buffer_deinit(&text);
+}
+
+#define QKV "1:linear 1:linear 1:linear "
+#define CACHED "1:cache 1:cache_update 1:attention 1:linear "
+#define GATED "1:linear 1:linear 1:activation 1:mul 1:linear "
+
+static void norms_may_come_behind(void **state) {
+  expect_last_layer(*state, "olmo2", NULL,
+                    QKV "1:rms_norm 1:rms_norm 1:rope 1:rope " CACHED "1:rms_norm 1:add " GATED
+                        "1:rms_norm 1:add rms_norm linear output ");
+}
+
+static void layers_may_be_parallel(void **state) {
+  expect_last_layer(*state, "cohere", "\"logit_scale\":0.5,\"use_qk_norm\":true",
+                    "1:layer_norm " QKV "1:layer_norm 1:layer_norm 1:rope 1:rope " CACHED
+                    "1:add " GATED "1:add layer_norm linear scale output ");
+}
+
+static void what_is_added_may_be_scaled(void **state) {
+  expect_last_layer(*state, "granite", "\"residual_multiplier\":0.5",
+                    "1:rms_norm " QKV "1:rope 1:rope " CACHED "1:scale 1:add 1:rms_norm " GATED
+                    "1:scale 1:add rms_norm linear output ");
+}
+
+static void layers_may_have_no_rope(void **state) {
+  expect_last_layer(*state, "smollm3", "\"no_rope_layers\":[1,0]",
+                    "1:rms_norm " QKV CACHED "1:add 1:rms_norm " GATED
+                    "1:add rms_norm linear output ");
 }
 
 static stele_status count_biases(MlirOperation op, void *data) {
@@ -301,9 +346,6 @@ static void impossible_options_are_refused(void **state) {
 static void what_the_graph_lacks_is_refused(void **state) {
   fixture *f = *state;
   make(f, "llama", false);
-  f->model->logit_soft_cap = 30;
-  refuse(f, &usual, "soft cap of the logits (30)");
-  f->model->logit_soft_cap = 0;
   f->model->layer[1].group_kind = STELE_GROUP_STATE;
   refuse(f, &usual, "layer 1: caches of kind 4");
   f->model->layer[1].group_kind = STELE_GROUP_FULL;
@@ -316,6 +358,10 @@ int main(void) {
       cmocka_unit_test(steps_follow_the_options),
       cmocka_unit_test_setup_teardown(llama_is_written_out, set_up, tear_down),
       cmocka_unit_test_setup_teardown(qwen3_norms_heads, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(norms_may_come_behind, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(layers_may_be_parallel, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(what_is_added_may_be_scaled, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(layers_may_have_no_rope, set_up, tear_down),
       cmocka_unit_test_setup_teardown(biases_are_named, set_up, tear_down),
       cmocka_unit_test_setup_teardown(lanes_widen_values, set_up, tear_down),
       cmocka_unit_test_setup_teardown(pages_fit_any_capacity, set_up, tear_down),
