@@ -29,10 +29,10 @@ void text_builder_init(text_builder *b, const char *source, stele_sink *sink) {
 }
 
 void text_builder_deinit(text_builder *b) {
-  base_buffer *buffers[] = {&b->tokens,     &b->added,  &b->map,     &b->merges,
-                            &b->byte_ids,   &b->steps,  &b->strings, &b->normalizers,
-                            &b->prefix,     &b->suffix, &b->scratch, &b->replacements,
-                            &b->characters, &b->glue};
+  base_buffer *buffers[] = {&b->tokens,     &b->added,  &b->map,      &b->merges,
+                            &b->byte_ids,   &b->steps,  &b->strings,  &b->normalizers,
+                            &b->prefix,     &b->suffix, &b->scratch,  &b->replacements,
+                            &b->characters, &b->glue,   &b->respelled};
   for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) base_buffer_deinit(buffers[i]);
 }
 
@@ -157,6 +157,11 @@ stele_status text_builder_added(text_builder *b, uint32_t id, const char *text, 
   builder_added added = {id, flags};
   base_buffer_append(&b->added, &added, sizeof added);
   return STELE_OK;
+}
+
+const char *text_builder_text(const text_builder *b, uint32_t id, size_t *out_bytes) {
+  *out_bytes = token_at(b, id)->bytes;
+  return token_at(b, id)->text;
 }
 
 const char *text_builder_word(const text_builder *b, uint32_t id, size_t *out_bytes) {

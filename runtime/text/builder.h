@@ -33,6 +33,7 @@ typedef struct text_builder {
   base_buffer replacements; /* text_replacement: what the decoder makes of each token, in order */
   base_buffer characters;   /* text_character, sorted */
   base_buffer glue;         /* uint32_t, sorted */
+  base_buffer respelled;    /* texts of tokens that the model spells otherwise than the source */
   uint32_t strip, strip_count;
   bool decode_bytes; /* "<0xNN>" decodes to a byte */
   bool fused;        /* the decoder has put the tokens together */
@@ -62,6 +63,8 @@ stele_status text_builder_added(text_builder *builder, uint32_t id, const char *
                                 uint32_t flags) STELE_MUST_USE;
 /* Id of a token of the vocabulary or an added token, -1: none. */
 int32_t text_builder_find(const text_builder *builder, const char *text, size_t bytes);
+/* Spelling of a token; NULL: the id has none. */
+const char *text_builder_text(const text_builder *builder, uint32_t id, size_t *out_bytes);
 /* Spelling of a token of the vocabulary; NULL: the id has none, or one that another id has. */
 const char *text_builder_word(const text_builder *builder, uint32_t id, size_t *out_bytes);
 stele_status text_builder_merge(text_builder *builder, const char *left, size_t left_bytes,

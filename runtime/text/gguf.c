@@ -82,8 +82,9 @@ static stele_status read_types(text_builder *b, const text_gguf_source *source) 
   for (uint32_t id = 0; source->token_types && id < source->token_count; id++) {
     int32_t type = source->token_types[id];
     if (type < TYPE_UNKNOWN || type > TYPE_USER) continue;
-    BASE_TRY(text_builder_added(b, id, source->tokens[id], source->token_bytes[id],
-                                type == TYPE_USER ? 0 : TEXT_ADDED_SPECIAL));
+    size_t bytes;
+    const char *text = text_builder_text(b, id, &bytes);
+    BASE_TRY(text_builder_added(b, id, text, bytes, type == TYPE_USER ? 0 : TEXT_ADDED_SPECIAL));
   }
   return STELE_OK;
 }

@@ -9,12 +9,15 @@
  * GGUF gives each token a score, and any two neighbours merge whose texts make a token, the best
  * score first. Written as ranked merges: every way to cut a token into two tokens, by score, then
  * the longer left part, then the lower id, which is what transformers makes of SentencePiece files
- * (convert_slow_tokenizer.py), so that both sources give the same ids. */
+ * (convert_slow_tokenizer.py), so that both sources give the same ids. User-defined tokens go
+ * before all others; GGUF files mark them by their type, give them any score, and spell U+2581 in
+ * them as a space. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "text/merges.h"
+#include "text/normalize.h"
 #include "text/utf8.h"
 
 #define SPACE 0x2581
@@ -23,6 +26,8 @@
 #define MAX_GLUE 256
 /* How many bytes may be hashed in all to find the merges of a GGUF file's tokens. */
 #define MAX_HASHED ((uint64_t)1 << 33)
+
+enum { TYPE_USER = 4 };
 
 /* ---- encoding --------------------------------------------------------------------------- */
 
@@ -175,7 +180,7 @@ stele_status text_spm_from_json(text_builder *b, const json_t *model) {
 
 /* A merge that makes a token, and what it is ranked by. */
 typedef struct scored_merge {
-  float score;
+  float score; /* infinite: user-defined */
   uint32_t left_characters, right_characters;
   uint32_t ids[3];
 } scored_merge;
@@ -211,29 +216,35 @@ static void cut_token(const text_builder *b, uint32_t id, const char *text, size
   }
 }
 
-static stele_status scored_merges(text_builder *b, const float *scores, base_buffer *out) {
+static bool user_defined(const text_gguf_source *source, uint32_t id) {
+  return source->token_types && source->token_types[id] == TYPE_USER;
+}
+
+static stele_status scored_merges(text_builder *b, const text_gguf_source *source,
+                                  base_buffer *out) {
   uint64_t hashed = 0;
   for (uint32_t id = 0; id < b->vocab; id++) {
     size_t bytes;
     const char *text = text_builder_word(b, id, &bytes);
     if (!text) continue;
     hashed += (uint64_t)bytes * bytes;
-    if (isnan(scores[id]))
+    float score = user_defined(source, id) ? INFINITY : source->scores[id];
+    if (isnan(score))
       return base_fail(b->sink, STELE_BAD_FORMAT, "%s: the score of token %u is not a number",
                        b->source, id);
     if (hashed > MAX_HASHED)
       return base_fail(b->sink, STELE_UNSUPPORTED, "%s: the tokens up to %u are too long in all",
                        b->source, id);
-    cut_token(b, id, text, bytes, scores[id], out);
+    cut_token(b, id, text, bytes, score, out);
   }
   if (out->failed)
     return base_fail(b->sink, STELE_OUT_OF_MEMORY, "%s: no memory for the merges", b->source);
   return STELE_OK;
 }
 
-static stele_status make_merges(text_builder *b, const float *scores) {
+static stele_status make_merges(text_builder *b, const text_gguf_source *source) {
   base_buffer merges = {0};
-  stele_status status = scored_merges(b, scores, &merges);
+  stele_status status = scored_merges(b, source, &merges);
   const scored_merge *all = (const scored_merge *)merges.data;
   size_t count = merges.size / sizeof *all;
   if (status == STELE_OK && count) qsort(merges.data, count, sizeof *all, compare_merges);
@@ -256,9 +267,34 @@ static void spaces(text_builder *b, bool prefix) {
   b->strip_count = prefix;
 }
 
+/* The tokens, user-defined ones with U+2581 for each space. Their texts stay in b->respelled, whose
+ * room is made at once, as the builder borrows them. */
+static stele_status spelled_tokens(text_builder *b, const text_gguf_source *source) {
+  const text_replacement in = {(const uint8_t *)" ", 1, (const uint8_t *)SPACE_TEXT, 3};
+  size_t room = 1, longer;
+  for (uint32_t id = 0; id < source->token_count; id++) {
+    if (!user_defined(source, id)) continue;
+    if (!base_mul(source->token_bytes[id], 3, &longer) || !base_add(room, longer, &room))
+      return base_fail(b->sink, STELE_BAD_FORMAT, "%s: token %u is too long", b->source, id);
+  }
+  if (!text_work_room(&b->respelled, room))
+    return base_fail(b->sink, STELE_OUT_OF_MEMORY, "%s: no memory for the tokenizer", b->source);
+  for (uint32_t id = 0; id < source->token_count; id++) {
+    const char *text = source->tokens[id];
+    size_t bytes = source->token_bytes[id], begin = b->respelled.size;
+    if (user_defined(source, id) && memchr(text, ' ', bytes)) {
+      if (!text_replace(&in, (const uint8_t *)text, bytes, room, &b->respelled))
+        return base_fail(b->sink, STELE_OUT_OF_MEMORY, "%s: no memory for token %u", b->source, id);
+      text = (const char *)b->respelled.data + begin;
+      bytes = b->respelled.size - begin;
+    }
+    BASE_TRY(text_builder_token(b, id, text, bytes, true));
+  }
+  return STELE_OK;
+}
+
 stele_status text_spm_from_gguf(text_builder *b, const text_gguf_source *source) {
-  for (uint32_t id = 0; id < source->token_count; id++)
-    BASE_TRY(text_builder_token(b, id, source->tokens[id], source->token_bytes[id], true));
+  BASE_TRY(spelled_tokens(b, source));
   if (!source->scores)
     return base_fail(b->sink, STELE_BAD_FORMAT, "%s: 'tokenizer.ggml.scores' is missing",
                      b->source);
@@ -270,6 +306,6 @@ stele_status text_spm_from_gguf(text_builder *b, const text_gguf_source *source)
   spaces(b, source->add_space_prefix != 0);
   b->flags |= TEXT_BLOB_FUSE_UNKNOWN | TEXT_BLOB_BYTE_FALLBACK;
   b->bos = true;
-  BASE_TRY(make_merges(b, source->scores));
+  BASE_TRY(make_merges(b, source));
   return make_tables(b);
 }

@@ -92,6 +92,23 @@ static void fill_scores(gguf_arrays *a, const json_t *vocab, const json_t *merge
   }
 }
 
+/* As files have user-defined tokens: spaces for U+2581, and a score that says nothing. */
+static void respell_user_defined(gguf_arrays *a, size_t count) {
+  for (size_t id = 0; id < count; id++) {
+    if (a->types[id] != 4) continue;
+    char *text = base_arena_format(&a->arena, "%s", a->tokens[id]), *out = text;
+    for (const char *in = text; *in; out++) {
+      bool space = strncmp(in, "\xE2\x96\x81", 3) == 0;
+      *out = space ? ' ' : *in;
+      in += space ? 3 : 1;
+    }
+    *out = 0;
+    a->tokens[id] = text;
+    a->token_bytes[id] = (uint64_t)(out - text);
+    a->scores[id] = -1000;
+  }
+}
+
 /* The first id that goes in front of a text. */
 static int32_t first_special(void) {
   const json_t *e = json_array_get(json_object_get(s.golden, "encodings"), 0);
@@ -130,10 +147,12 @@ static support_tokenizer open_as_gguf(void) {
                    .scores = calloc(count, sizeof *a.scores)};
   assert_true(a.tokens && a.merges && a.token_bytes && a.merge_bytes && a.types && a.scores);
   fill_tokens(&a);
-  if (scored())
+  if (scored()) {
     fill_scores(&a, vocab, merges);
-  else
+    respell_user_defined(&a, count);
+  } else {
     fill_merges(&a, merges);
+  }
   /* Whether a beginning of sequence is added follows from `pre` or the model. */
   text_gguf_source source = {.model = scored() ? "llama" : "gpt2",
                              .pre = scored() ? "default" : s.pre,
