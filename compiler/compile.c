@@ -113,7 +113,7 @@ static void note_sizes(compile *c, const base_buffer *code, uint64_t artifact_by
   r->workspace_bytes = program->workspace_bytes;
   for (uint64_t i = 0; i < program->groups.count; i++) {
     const stele_group *g = stele_program_groups(program, i);
-    r->cache_bytes_per_token += g->page_bytes * g->layers / g->page_tokens;
+    r->cache_bytes += g->page_bytes * g->layers * stele_group_lane_pages(g);
   }
 }
 

@@ -44,16 +44,32 @@ int32_t cache_pool_unshare(cache_pool *pool, int32_t page);
 
 typedef struct cache_group cache_group;
 
+/* What a step does to one lane. */
+typedef struct cache_step {
+  uint32_t lane, filled, count; /* tokens [filled, filled + count) are added */
+  bool staged;                  /* nothing is stored before attention has read */
+  bool droppable;               /* count is at most the room: any of the tokens can be dropped */
+} cache_step;
+
+/* Functions that may be NULL belong to kinds that forget tokens. */
 typedef struct cache_kind {
   uint32_t kind; /* enum stele_group_kind */
   const char *name;
-  /* Pages that one lane can have at a time. */
-  uint32_t (*lane_pages)(const stele_group *group);
-  /* Makes room for tokens [filled, filled + count) of a lane. false when pages run out: the tables
-   * are as before. */
+  /* Makes room for tokens [filled, filled + count) of a lane, in however many steps they come.
+   * false when pages run out: the tables are as before. */
   bool (*extend)(cache_group *group, uint32_t lane, uint32_t filled, uint32_t count);
-  /* Forgets a lane's tokens from slot `length` on; pages that hold no others go back. */
-  void (*crop)(cache_group *group, uint32_t lane, uint32_t length);
+  /* Forgets a lane's tokens from slot `length` on, of `filled`; pages that hold no others go back.
+   */
+  void (*crop)(cache_group *group, uint32_t lane, uint32_t filled, uint32_t length);
+  /* Before and after a step: the tables by which it reads and stores, then those that remain. */
+  void (*begin)(cache_group *group, const cache_step *step);
+  void (*end)(cache_group *group, const cache_step *step);
+  /* The first slot that the token at `slot` sees. */
+  uint32_t (*seen_from)(const stele_group *group, uint32_t slot);
+  /* The first slot of which a lane of so many tokens still has keys and values. */
+  uint32_t (*held_from)(const cache_group *group, uint32_t lane, uint32_t filled);
+  /* Tokens, at least two, that a step can add to so many while all that they see is kept. */
+  uint64_t (*room)(const stele_group *group, uint32_t filled);
 } cache_kind;
 
 #define X(name) extern const cache_kind cache_kind_##name;
@@ -85,7 +101,15 @@ stele_status cache_init(cache *self, const stele_artifact *artifact, uint32_t la
 void cache_deinit(cache *self, const base_allocator *allocator);
 /* As the kinds', for all groups. */
 bool cache_extend(cache *self, uint32_t lane, uint32_t filled, uint32_t count);
-void cache_crop(cache *self, uint32_t lane, uint32_t length);
+void cache_begin(cache *self, const cache_step *step);
+void cache_end(cache *self, const cache_step *step);
+/* At most `most`. */
+uint32_t cache_room(const cache *self, uint32_t filled, uint32_t most);
+/* STELE_INVALID_ARGUMENT, and nothing has changed, when a group no longer has what tokens behind
+ * `length` see. All tokens can always be forgotten. */
+stele_status cache_crop(cache *self, uint32_t lane, uint32_t filled, uint32_t length,
+                        stele_sink *sink) STELE_MUST_USE;
+void cache_reset(cache *self, uint32_t lane, uint32_t filled);
 /* Bytes of pages in use; all of them where they are committed. */
 uint64_t cache_bytes(const cache *self);
 

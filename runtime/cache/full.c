@@ -2,8 +2,6 @@
  * [e * page_tokens, (e + 1) * page_tokens) and is read from and stored to under the same number. */
 #include "cache/cache.h"
 
-static uint32_t lane_pages(const stele_group *group) { return group->table_entries; }
-
 static int32_t *row_of(const cache_group *group, uint32_t lane) {
   return group->read_table + (size_t)lane * group->geometry->table_entries;
 }
@@ -22,7 +20,8 @@ static bool extend(cache_group *group, uint32_t lane, uint32_t filled, uint32_t 
   return true;
 }
 
-static void crop(cache_group *group, uint32_t lane, uint32_t length) {
+static void crop(cache_group *group, uint32_t lane, uint32_t filled, uint32_t length) {
+  (void)filled;
   const stele_group *g = group->geometry;
   int32_t *row = row_of(group, lane);
   uint32_t kept = (uint32_t)(((uint64_t)length + g->page_tokens - 1) / g->page_tokens);
@@ -32,4 +31,5 @@ static void crop(cache_group *group, uint32_t lane, uint32_t length) {
   }
 }
 
-const cache_kind cache_kind_full = {STELE_GROUP_FULL, "full", lane_pages, extend, crop};
+const cache_kind cache_kind_full = {
+    .kind = STELE_GROUP_FULL, .name = "full", .extend = extend, .crop = crop};

@@ -81,6 +81,7 @@ static uint32_t guess(const generation *g, state *s) {
   if (!place) return 0;
   count = (uint32_t)base_min(count, base_max(context / PASS * PASS, PASS) - 1);
   count = (uint32_t)base_min(count, s->purse / STEP * PASS - base_min(s->purse / STEP, 1));
+  count = (uint32_t)base_min(count, session_verify_room(g->session, g->options->lane) - 1);
   s->fed[0] = g->ids[g->count - 1];
   lookup_copy(&s->text, place, count, s->fed + 1);
   return count;

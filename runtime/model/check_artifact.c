@@ -42,6 +42,12 @@ static bool is_cache_scheme(uint32_t scheme) {
   return scheme <= STELE_BF16 || scheme == STELE_Q8_0 || scheme == STELE_Q4_0;
 }
 
+/* A page is no larger than what is seen at a time, else it would hold slots of two chunks. */
+static bool good_window(const stele_group *g) {
+  bool forgets = g->kind == STELE_GROUP_WINDOW || g->kind == STELE_GROUP_CHUNK;
+  return forgets ? g->window >= g->page_tokens : g->window == 0;
+}
+
 static stele_status check_group(const check *c, uint32_t i) {
   const stele_group *g = &c->a->groups[i];
   if (g->kind > STELE_GROUP_STATE) return bad(c, "unknown kind of layer group", g->kind);
@@ -53,15 +59,19 @@ static stele_status check_group(const check *c, uint32_t i) {
   if (!in(g->page_tokens, 1, 64) || g->page_tokens & (g->page_tokens - 1))
     return bad(c, "tokens of a page are no power of two up to 64", g->page_tokens);
   if (!in(g->capacity, 1, INT32_MAX)) return bad(c, "capacity of a layer group", g->capacity);
-  if (g->kind == STELE_GROUP_FULL && g->capacity != c->a->capacity)
+  if (g->kind != STELE_GROUP_CROSS && g->capacity != c->a->capacity)
     return bad(c, "a layer group of another capacity", g->capacity);
+  if (!good_window(g)) return bad(c, "tokens of a layer group's window", g->window);
   if (g->table_entries != (g->capacity - 1) / g->page_tokens + 1)
     return bad(c, "entries of a page table do not fit the capacity", g->table_entries);
   if (!g->page_bytes || g->page_bytes % 64 || g->page_bytes > INT64_MAX)
     return bad(c, "bytes of a page are no multiple of 64", g->page_bytes);
   if (!is_cache_scheme(g->key_scheme) || !is_cache_scheme(g->value_scheme))
     return bad(c, "keys or values in a scheme that is none of caches, layer group", i);
-  if (g->value_offset > g->page_bytes) return bad(c, "values outside of a page", g->value_offset);
+  if (!g->value_in_key && g->value_offset > g->page_bytes)
+    return bad(c, "values outside of a page", g->value_offset);
+  if (g->value_in_key && g->value_head > g->key_head)
+    return bad(c, "values larger than the keys that they are in", g->value_head);
   return STELE_OK;
 }
 

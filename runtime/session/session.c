@@ -117,8 +117,22 @@ static void set_tables(stele_session *s, const uint32_t *lanes, uint32_t count) 
   }
 }
 
+/* What a step whose arguments are set does to the lane of a row. */
+static cache_step step_of(const stele_session *s, const stele_step *step, uint32_t lane,
+                          uint32_t row) {
+  return (cache_step){.lane = lane,
+                      .filled = s->lane[lane].filled,
+                      .count = (uint32_t)s->valid[row],
+                      .staged = step->width > 1,
+                      .droppable = step->kind == STELE_STEP_VERIFY};
+}
+
 void session_run(stele_session *session, const stele_step *step, const uint32_t *lanes,
                  uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) {
+    cache_step next = step_of(session, step, lanes[i], i);
+    cache_begin(&session->cache, &next);
+  }
   set_tables(session, lanes, count);
   for (uint32_t i = count; i < step->lanes; i++) {
     session->valid[i] = session->filled[i] = session->first[i] = session->state_blocks[i] = 0;
@@ -130,13 +144,16 @@ void session_run(stele_session *session, const stele_step *step, const uint32_t 
     session_profile_run(session, step);
   else
     device_host_run(session->host, step->run, &session->env, &session->args);
-  for (uint32_t i = 0; i < count; i++)
-    session->lane[lanes[i]].filled += (uint32_t)session->valid[i];
+  for (uint32_t i = 0; i < count; i++) {
+    cache_step done = step_of(session, step, lanes[i], i);
+    cache_end(&session->cache, &done);
+    session->lane[lanes[i]].filled += done.count;
+  }
 }
 
 void stele_session_reset(stele_session *session, uint32_t lane) {
   if (lane >= session->lanes) return;
-  cache_crop(&session->cache, lane, 0);
+  cache_reset(&session->cache, lane, session->lane[lane].filled);
   session->lane[lane] = (session_lane){0};
 }
 
@@ -150,9 +167,9 @@ stele_status stele_session_crop(stele_session *session, uint32_t lane, uint32_t 
     return base_fail(sink, STELE_INVALID_ARGUMENT,
                      "%" PRIu32 " tokens are to be dropped, but lane %" PRIu32 " has %" PRIu32,
                      count, lane, l->filled);
+  BASE_TRY(cache_crop(&session->cache, lane, l->filled, l->filled - count, sink));
   l->filled -= count;
   l->first = (uint32_t)base_min(l->first, l->filled);
-  cache_crop(&session->cache, lane, l->filled);
   return STELE_OK;
 }
 

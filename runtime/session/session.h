@@ -84,10 +84,14 @@ void session_run(stele_session *session, const stele_step *step, const uint32_t 
                  uint32_t count);
 
 /* Feeds count ids to a lane, as so many decode steps would, in the model's verify step; ids that
- * follow, one for each, go into out_ids. count is at most the step's width. */
+ * follow, one for each, go into out_ids. count is at most the room; any of them can be dropped
+ * before the lane's next step. */
 stele_status session_verify(stele_session *session, uint32_t lane, const int32_t *ids,
                             uint32_t count, int32_t *out_ids, stele_sink *sink) STELE_MUST_USE;
 /* Tokens of the verify step, 0: the model was compiled without. */
 uint32_t session_verify_width(const stele_session *session);
+/* Tokens that it can take from a lane now: fewer where a window would have to let go of others that
+ * are seen once these are dropped. At least 2, but for the width and the capacity. */
+uint32_t session_verify_room(const stele_session *session, uint32_t lane);
 
 #endif

@@ -149,7 +149,8 @@ uint32_t fake_hash(const fake_config *config, const int32_t *ids, uint32_t count
     for (uint32_t layer = 0; layer < FAKE_LAYERS; layer++)
       for (uint32_t head = 0; head < FAKE_HEADS; head++) {
         uint32_t key = fake_key(fake_weight(config->seed, (uint32_t)ids[s]), s, layer, head);
-        hash = fake_see(hash, key, fake_value(key, s));
+        if (s >= fake_seen_from(config, layer, count - 1))
+          hash = fake_see(hash, key, config->value_in_key ? key : fake_value(key, s));
       }
   return count ? fake_settle(hash, count - 1, config->period) : hash;
 }

@@ -2,7 +2,8 @@
  *
  * A token leaves a key and a value per layer and head in the pages, numbers made of its weight,
  * position and slot; the token after it follows from a hash of all keys and values that it sees,
- * read back through the page tables. Any mistake with ids, slots, tables, pages, lanes, chunks or
+ * read back through the page tables but for those of a wide step's own tokens, which are stored
+ * when all has been read. Any mistake with ids, slots, tables, pages, lanes, chunks or
  * the mapped weights changes what is generated. */
 #ifndef FAKE_MODEL_H
 #define FAKE_MODEL_H
@@ -14,6 +15,7 @@
 #define FAKE_HEADS 2u
 #define FAKE_ROTARY 8u
 #define FAKE_HIDDEN 12u
+static const uint32_t fake_layer_group[FAKE_LAYERS] = {0, 1, 0};
 #define FAKE_MARK "fake configuration 0001" /* 24 bytes with the zero */
 
 /* Lies that an artefact can tell of itself. */
@@ -48,7 +50,8 @@ typedef struct fake_config {
   uint32_t verify_width; /* 8 or 3: there is such a step, for tokens */
   uint32_t period;       /* not 0: mostly, what is generated repeats itself after so many tokens */
   uint32_t outputs;      /* bits of enum stele_output that prefill and one-lane steps exist for */
-  uint32_t window;       /* not 0: the second group keeps a window */
+  uint32_t kind[FAKE_GROUPS], window[FAKE_GROUPS]; /* as a stele_group's: full, window, chunk */
+  uint32_t value_in_key;                           /* not 0: no values are stored */
   uint32_t rope_rule, rope_original;
   double rope_factor;
   uint32_t stop_count;
@@ -80,6 +83,19 @@ static inline uint32_t fake_key(uint32_t weight, uint32_t position, uint32_t lay
   return fake_mix(weight + position * 77, layer * FAKE_HEADS + head);
 }
 static inline uint32_t fake_value(uint32_t key, uint32_t slot) { return fake_mix(key, slot + 5); }
+/* The first slot that a token at `slot` sees in a layer; 1 and 2 are windows and chunks. */
+static inline uint32_t fake_seen_from(const fake_config *config, uint32_t layer, uint32_t slot) {
+  uint32_t group = fake_layer_group[layer], window = config->window[group];
+  if (config->kind[group] == 2) return slot - slot % window;
+  return config->kind[group] == 1 && slot >= window ? slot - window + 1 : 0;
+}
+/* The same of all layers. */
+static inline uint32_t fake_oldest(const fake_config *config, uint32_t slot) {
+  uint32_t oldest = slot;
+  for (uint32_t layer = 0; layer < FAKE_LAYERS; layer++)
+    if (fake_seen_from(config, layer, slot) < oldest) oldest = fake_seen_from(config, layer, slot);
+  return oldest;
+}
 static inline uint32_t fake_see(uint32_t hash, uint32_t key, uint32_t value) {
   return fake_mix(fake_mix(hash, key), value);
 }

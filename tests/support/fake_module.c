@@ -29,47 +29,77 @@ typedef struct call {
 } call;
 
 static stele_group groups[FAKE_GROUPS];
-static const uint32_t layer_group[FAKE_LAYERS] = {0, 1, 0};
 
 static uint32_t *numbers(const call *c, uint32_t layer, int32_t page, uint32_t head, uint32_t at,
                          bool value) {
-  const stele_group *g = &groups[layer_group[layer]];
+  const stele_group *g = &groups[fake_layer_group[layer]];
   uint8_t *memory = c->env->layer_pages[layer] + (uint64_t)page * g->page_bytes;
   if (value) memory += g->value_offset;
   return (uint32_t *)(void *)memory + head * g->page_tokens + at;
 }
 
 static const int32_t *table(const int32_t *const *tables, uint32_t layer, uint32_t lane) {
-  uint32_t group = layer_group[layer];
+  uint32_t group = fake_layer_group[layer];
   return tables[group] + (uint64_t)lane * groups[group].table_entries;
 }
 
 static bool mine(const call *c, uint32_t item) { return item % c->workers == c->worker; }
 
+static uint32_t key_of(const call *c, uint32_t lane, uint32_t t, uint32_t layer, uint32_t head) {
+  const uint32_t *weights = (const uint32_t *)(const void *)c->env->weights;
+  uint32_t i = lane * c->shape->width + t;
+  return fake_key(weights[c->args->ids[i]], (uint32_t)c->args->positions[i], layer, head);
+}
+
+static uint32_t value_of(uint32_t key, uint32_t slot) {
+  return config.value_in_key ? key : fake_value(key, slot);
+}
+
 static void store_token(const call *c, uint32_t lane, uint32_t t, uint32_t layer) {
   const stele_step_args *a = c->args;
-  uint32_t i = lane * c->shape->width + t, slot = (uint32_t)a->filled[lane] + t;
-  const uint32_t *weights = (const uint32_t *)(const void *)c->env->weights;
-  uint32_t page_tokens = groups[layer_group[layer]].page_tokens;
+  uint32_t slot = (uint32_t)a->filled[lane] + t;
+  uint32_t page_tokens = groups[fake_layer_group[layer]].page_tokens;
   int32_t page = table(a->store_pages, layer, lane)[slot / page_tokens];
   for (uint32_t head = 0; page >= 0 && head < FAKE_HEADS; head++) {
-    uint32_t key = fake_key(weights[a->ids[i]], (uint32_t)a->positions[i], layer, head);
+    uint32_t key = key_of(c, lane, t, layer, head);
     *numbers(c, layer, page, head, slot % page_tokens, false) = key;
-    *numbers(c, layer, page, head, slot % page_tokens, true) = fake_value(key, slot);
+    if (!config.value_in_key)
+      *numbers(c, layer, page, head, slot % page_tokens, true) = fake_value(key, slot);
   }
+}
+
+static void store_tokens(const call *c) {
+  for (uint32_t lane = 0; lane < c->shape->lanes; lane++)
+    for (uint32_t t = 0; t < (uint32_t)c->args->valid[lane]; t++)
+      for (uint32_t layer = 0; layer < FAKE_LAYERS; layer++)
+        if (mine(c, t * FAKE_LAYERS + layer + lane)) store_token(c, lane, t, layer);
+}
+
+/* What a layer has of a slot: in wide steps their own tokens come from beside the pages. */
+static uint32_t see_slot(const call *c, uint32_t hash, uint32_t lane, uint32_t slot,
+                         uint32_t layer) {
+  uint32_t filled = (uint32_t)c->args->filled[lane];
+  uint32_t page_tokens = groups[fake_layer_group[layer]].page_tokens;
+  int32_t page = table(c->args->read_pages, layer, lane)[slot / page_tokens];
+  bool own = c->shape->width > 1 && slot >= filled;
+  for (uint32_t head = 0; (own || page >= 0) && head < FAKE_HEADS; head++) {
+    uint32_t key = own ? key_of(c, lane, slot - filled, layer, head)
+                       : *numbers(c, layer, page, head, slot % page_tokens, false);
+    bool stored = !own && !config.value_in_key;
+    hash = fake_see(
+        hash, key,
+        stored ? *numbers(c, layer, page, head, slot % page_tokens, true) : value_of(key, slot));
+  }
+  return hash;
 }
 
 static uint32_t hash_token(const call *c, uint32_t lane, uint32_t t) {
   const stele_step_args *a = c->args;
   uint32_t hash = config.seed, slot = (uint32_t)a->filled[lane] + t;
-  for (uint32_t s = (uint32_t)a->first[lane]; s <= slot; s++)
-    for (uint32_t layer = 0; layer < FAKE_LAYERS; layer++) {
-      uint32_t page_tokens = groups[layer_group[layer]].page_tokens;
-      int32_t page = table(a->read_pages, layer, lane)[s / page_tokens];
-      for (uint32_t head = 0; page >= 0 && head < FAKE_HEADS; head++)
-        hash = fake_see(hash, *numbers(c, layer, page, head, s % page_tokens, false),
-                        *numbers(c, layer, page, head, s % page_tokens, true));
-    }
+  uint32_t begin = fake_oldest(&config, slot), first = (uint32_t)a->first[lane];
+  for (uint32_t s = begin < first ? first : begin; s <= slot; s++)
+    for (uint32_t layer = 0; layer < FAKE_LAYERS; layer++)
+      if (s >= fake_seen_from(&config, layer, slot)) hash = see_slot(c, hash, lane, s, layer);
   return fake_settle(hash, slot, config.period);
 }
 
@@ -163,15 +193,13 @@ static void run(const shape *s, const stele_env *env, const stele_step_args *arg
   uint32_t *memory = (uint32_t *)(void *)env->workspace;
   const call c = {env, args, s, worker, workers, memory, memory + s->lanes * s->width};
   bool good = good_arguments(&c);
-  for (uint32_t lane = 0; lane < s->lanes; lane++)
-    for (uint32_t t = 0; good && t < (uint32_t)args->valid[lane]; t++)
-      for (uint32_t layer = 0; layer < FAKE_LAYERS; layer++)
-        if (mine(&c, t * FAKE_LAYERS + layer + lane)) store_token(&c, lane, t, layer);
+  if (good && s->width == 1) store_tokens(&c);
   meet(&c);
   for (uint32_t lane = 0; lane < s->lanes; lane++)
     for (uint32_t t = 0; good && t < (uint32_t)args->valid[lane]; t++)
       if (mine(&c, lane + t)) c.hashes[lane * s->width + t] = hash_token(&c, lane, t);
   meet(&c);
+  if (good && s->width > 1) store_tokens(&c);
   write_outputs(&c, good);
   if (s->output != STELE_OUTPUT_TOKEN) return;
   meet(&c);
@@ -258,21 +286,20 @@ static uint32_t choose_steps(void) {
 static void describe_groups(void) {
   for (uint32_t i = 0; i < FAKE_GROUPS; i++) {
     uint32_t page_tokens = config.page_tokens[i];
-    groups[i] = (stele_group){.kind = STELE_GROUP_FULL,
+    groups[i] = (stele_group){.kind = config.kind[i],
                               .layers = i == 0 ? 2 : 1,
                               .kv_heads = FAKE_HEADS,
                               .key_head = 1,
                               .value_head = 1,
                               .capacity = config.capacity,
+                              .window = config.window[i],
+                              .value_in_key = config.value_in_key,
                               .page_tokens = page_tokens,
                               .table_entries = (config.capacity + page_tokens - 1) / page_tokens,
                               .shared_with = -1,
                               .value_offset = FAKE_HEADS * page_tokens * 4};
-    groups[i].page_bytes = (groups[i].value_offset * 2 + 63) / 64 * 64;
-  }
-  if (config.window) {
-    groups[1].kind = STELE_GROUP_WINDOW;
-    groups[1].window = config.window;
+    groups[i].page_bytes = groups[i].value_offset * (config.value_in_key ? 1 : 2);
+    groups[i].page_bytes = (groups[i].page_bytes + 63) / 64 * 64;
   }
 }
 
@@ -369,7 +396,7 @@ __attribute__((constructor)) static void describe(void) {
                               .prefill_width = config.prefill_width,
                               .groups = groups,
                               .group_count = FAKE_GROUPS,
-                              .layer_group = layer_group,
+                              .layer_group = fake_layer_group,
                               .ropes = &rope,
                               .rope_count = 1,
                               .workspace_bytes = 4096 + 64 * config.max_workers,

@@ -110,13 +110,15 @@ static uint64_t step_bytes(const stele_model *model, uint32_t kind, uint32_t *ou
   return 0;
 }
 
-/* Bytes of cache that a token at slot s reads are s times this. */
-static double cache_bytes_per_slot(const stele_model *model) {
+/* Bytes of cache that a token reads, the mean of `count` tokens behind `depth`. */
+static double cache_bytes_read(const stele_model *model, uint32_t depth, uint32_t count) {
   const stele_artifact *artifact = stele_model_artifact(model);
   double sum = 0;
   for (uint32_t i = 0; i < artifact->group_count; i++) {
     const stele_group *group = &artifact->groups[i];
-    if (group->page_tokens) sum += (double)group->page_bytes * group->layers / group->page_tokens;
+    if (!group->page_tokens) continue;
+    double slot = (double)group->page_bytes * group->layers / group->page_tokens / count;
+    for (uint32_t t = 1; t <= count; t++) sum += slot * stele_group_seen(group, depth + t);
   }
   return sum;
 }
@@ -133,8 +135,8 @@ static int run_prefill(bench_state *state, uint32_t count, bench_result *result)
 
 static int run_decode(bench_state *state, uint32_t count, bench_result *result) {
   snprintf(result->name, sizeof result->name, "tg%u", count);
-  double slots = state->arguments->depth + (count + 1) / 2.0;
-  result->bytes_per_token = (double)state->read_bytes + slots * cache_bytes_per_slot(state->model);
+  result->bytes_per_token =
+      (double)state->read_bytes + cache_bytes_read(state->model, state->arguments->depth, count);
   return measure(state, test_decode, count, result);
 }
 

@@ -76,8 +76,8 @@ static json_t *report_json(const char *path, const stele_compile_report *report)
   return json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:f,s:s,s:o}", "output", path,
                    "artifact_bytes", (json_int_t)report->artifact_bytes, "code_bytes",
                    (json_int_t)report->code_bytes, "weight_bytes", (json_int_t)report->weight_bytes,
-                   "workspace_bytes", (json_int_t)report->workspace_bytes, "cache_bytes_per_token",
-                   (json_int_t)report->cache_bytes_per_token, "peak_memory_bytes",
+                   "workspace_bytes", (json_int_t)report->workspace_bytes, "cache_bytes",
+                   (json_int_t)report->cache_bytes, "peak_memory_bytes",
                    (json_int_t)report->peak_memory_bytes, "capacity", (json_int_t)report->capacity,
                    "model_positions", (json_int_t)report->model_positions, "seconds",
                    report->seconds, "note", report->note, "phases", phases);
@@ -90,10 +90,10 @@ static void print_timing(const stele_compile_report *report) {
 
 static void print_summary(const char *path, const stele_compile_report *report) {
   char file[32], code[32], weights[32], peak[32], cache[32];
-  cli_note("%s: %s (code %s, weights %s), %u tokens of cache at %s each; %.2f s, peak memory %s",
-           path, cli_bytes(report->artifact_bytes, file), cli_bytes(report->code_bytes, code),
+  cli_note("%s: %s (code %s, weights %s), cache of %u tokens %s; %.2f s, peak memory %s", path,
+           cli_bytes(report->artifact_bytes, file), cli_bytes(report->code_bytes, code),
            cli_bytes(report->weight_bytes, weights), report->capacity,
-           cli_bytes(report->cache_bytes_per_token, cache), report->seconds,
+           cli_bytes(report->cache_bytes, cache), report->seconds,
            cli_bytes(report->peak_memory_bytes, peak));
 }
 

@@ -75,7 +75,7 @@ static json_t *groups_json(const stele_artifact *artifact, uint64_t *out_bytes) 
   for (uint32_t i = 0; i < artifact->group_count; i++) {
     const stele_group *group = &artifact->groups[i];
     uint64_t page = group->page_bytes * group->layers;
-    uint64_t bytes = page * group->table_entries + group->state_bytes * group->layers;
+    uint64_t bytes = page * stele_group_lane_pages(group) + group->state_bytes * group->layers;
     sum += bytes;
     json_array_append_new(
         list,

@@ -120,9 +120,9 @@ static void add_cache_bytes(profile *p, const phase_map *map, uint32_t slots) {
     const stele_phase_op *op = &map->phases->ops[i];
     if (op->group < 0) continue;
     const stele_group *g = &a->groups[op->group];
-    uint32_t seen = g->window && g->window < slots ? g->window : slots;
     if (g->page_tokens)
-      p->lines[map->lines[op->phase]].bytes += (double)g->page_bytes / g->page_tokens * seen;
+      p->lines[map->lines[op->phase]].bytes +=
+          (double)g->page_bytes / g->page_tokens * stele_group_seen(g, slots);
   }
 }
 

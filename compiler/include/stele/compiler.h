@@ -43,7 +43,8 @@ typedef struct stele_compile_phase {
 
 /* What was made. */
 typedef struct stele_compile_report {
-  uint64_t artifact_bytes, code_bytes, weight_bytes, workspace_bytes, cache_bytes_per_token;
+  uint64_t artifact_bytes, code_bytes, weight_bytes, workspace_bytes;
+  uint64_t cache_bytes; /* of a lane that is full */
   uint64_t peak_memory_bytes;
   double seconds;
   uint32_t capacity, model_positions;

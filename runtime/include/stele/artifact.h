@@ -66,7 +66,9 @@ typedef struct stele_step_args {
   const int32_t *filled;             /* [lanes] slot of the lane's first new token */
   const int32_t *first;              /* [lanes] first slot that may be seen */
   const int32_t *const *read_pages;  /* [groups] -> [lanes][table_entries of the group] */
-  const int32_t *const *store_pages; /* [groups] -> the same; -1: not stored */
+  const int32_t *const *store_pages; /* [groups] -> the same; -1: not stored. A step wider than
+                                        one token reads a layer's pages before it stores: a page
+                                        may be read for one entry and stored to for another */
   const int32_t *state_blocks;       /* [lanes] state block of each lane (recurrent groups) */
   const uint64_t *mask;              /* [lanes][ceil(capacity/64)] bits over slots, or NULL: all */
   const float *rope;                 /* [rope kinds][lanes][width][rotary] rows as in stele_rope,
@@ -184,6 +186,20 @@ typedef struct stele_group {
   uint64_t value_offset;                   /* in a page */
   uint64_t state_bytes;                    /* of one layer's state block, 0: none */
 } stele_group;
+
+/* Pages that are enough for a lane at any length: of a window or chunk, those that its tokens can
+ * lie in, and what a page more of tokens than it may begin. */
+static inline uint32_t stele_group_lane_pages(const stele_group *g) {
+  if (g->kind != STELE_GROUP_WINDOW && g->kind != STELE_GROUP_CHUNK) return g->table_entries;
+  uint64_t pages = ((uint64_t)g->window + g->page_tokens - 1) / g->page_tokens + 1;
+  return pages < g->table_entries ? (uint32_t)pages : g->table_entries;
+}
+/* How many of a group's slots are seen when a lane has so many tokens, by the last of them. */
+static inline uint32_t stele_group_seen(const stele_group *g, uint32_t tokens) {
+  if (!g->window || !tokens) return tokens;
+  if (g->kind == STELE_GROUP_CHUNK) return (tokens - 1) % g->window + 1;
+  return tokens < g->window ? tokens : g->window;
+}
 
 /* ---- rope ----------------------------------------------------------------------------- */
 

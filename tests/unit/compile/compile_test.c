@@ -127,8 +127,8 @@ static void test_report(void **state) {
   assert_true(report.peak_memory_bytes > 0 && report.seconds > 0);
   assert_string_equal(report.phases[0].name, "start");
   assert_string_equal(report.phases[report.phase_count - 1].name, "weights");
-  /* 2 layers, keys and values of 2 heads of 16 elements in f32 */
-  assert_int_equal(report.cache_bytes_per_token, 2 * 2 * 2 * 16 * 4);
+  /* 10 pages of 64 tokens: 2 layers, keys and values of 2 heads of 16 elements in f32 */
+  assert_int_equal(report.cache_bytes, 640 * 2 * 2 * 2 * 16 * 4);
   assert_true(seen.weights && !seen.backwards);
   assert_int_equal(seen.last, report.weight_bytes);
 }

@@ -87,10 +87,10 @@ static void extending_a_shared_lane(void **state) {
   assert_int_equal(table[1], 1);
   assert_true(group.kind->extend(&group, 0, 8, 2));
   assert_int_equal(group.pool.used, 4);
-  group.kind->crop(&group, 0, 0);
+  group.kind->crop(&group, 0, 10, 0);
   assert_int_equal(group.pool.used, 2);
   assert_int_equal(table[0], -1);
-  group.kind->crop(&group, 1, 0);
+  group.kind->crop(&group, 1, 7, 0);
   assert_int_equal(group.pool.used, 0);
   cache_pool_deinit(&group.pool, &heap);
 }
@@ -106,15 +106,15 @@ static void cropping_a_shared_lane(void **state) {
   assert_ok(cache_pool_init(&group.pool, &g, 6, false, &heap, sink));
   assert_true(group.kind->extend(&group, 0, 0, 8));
   fork_lane(&group, table);
-  group.kind->crop(&group, 1, 5); /* the second page is kept for its first token */
+  group.kind->crop(&group, 1, 8, 5); /* the second page is kept for its first token */
   assert_int_equal(table[4], table[1]);
-  group.kind->crop(&group, 1, 3);
+  group.kind->crop(&group, 1, 5, 3);
   assert_int_equal(table[4], -1);
   assert_int_equal(group.pool.users[table[1]], 1);
   assert_true(group.kind->extend(&group, 1, 3, 1));
   assert_int_not_equal(table[3], table[0]);
   assert_int_equal(group.pool.used, 3);
-  group.kind->crop(&group, 1, 4); /* nothing to drop */
+  group.kind->crop(&group, 1, 4, 4); /* nothing to drop */
   assert_int_equal(group.pool.used, 3);
   cache_pool_deinit(&group.pool, &heap);
 }

@@ -409,7 +409,7 @@ static void bad_arguments(void **state) {
 static void caches_that_are_not_offered(void **state) {
   (void)state;
   fake_config config = fake_default();
-  config.window = 8;
+  config.kind[1] = STELE_GROUP_CROSS;
   stele_model *model = open_fake(&config);
   stele_session *s = NULL;
   stele_sink sink = {0};
