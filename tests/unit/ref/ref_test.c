@@ -119,6 +119,109 @@ static void test_norm(void **state) {
   near(c.workspace[2][0], 3 * 3 / sqrt(12.5));
 }
 
+/* (1, 3) has mean 2 and variance 1. */
+static void test_layer_norm(void **state) {
+  (void)state;
+  small s;
+  call c;
+  const float weights[2][4] = {{2, 1, 4, 3}, {0, 10, 20, 30}};
+  small_init(&s, 1, 1, 1);
+  small_buffers(&s, 4);
+  for (uint32_t i = 0; i < 2; i++)
+    s.weights[i] = (stele_program_weight){
+        .scheme = STELE_F32, .rows = 1, .columns = 2, .offset = i * sizeof weights[0]};
+  s.ops[0].kind = STELE_OP_LAYER_NORM;
+  s.ops[0].head = 2;
+  s.ops[0].weight[STELE_W_NORM] = 0;
+  call_init(&c, weights);
+  memcpy(c.workspace[0], (const float[]){1, 3, -1, 1}, 16);
+  ref_step(&s.p, 0, &c.env, &c.args, 0, 1);
+  assert_memory_equal(c.workspace[2], ((const float[]){-2, 1, -2, 1}), 16);
+  s.ops[0].weight[STELE_W_NORM_BIAS] = 1;
+  s.weights[0].columns = s.weights[1].columns = 4; /* a number for each column */
+  ref_step(&s.p, 0, &c.env, &c.args, 0, 1);
+  assert_memory_equal(c.workspace[2], ((const float[]){-2, 11, 16, 33}), 16);
+}
+
+/* ---- heads ----------------------------------------------------------------------------- */
+
+/* Two heads of one column and one that is kept, times (2, 3) and (5, 7). */
+static void test_head_linear(void **state) {
+  (void)state;
+  small s;
+  call c;
+  const float weight[4] = {2, 3, 5, 7};
+  small_init(&s, 1, 1, 1);
+  small_buffers(&s, 4);
+  s.buffers[2].columns = 6;
+  s.weights[0] = (stele_program_weight){.scheme = STELE_F32, .rows = 4, .columns = 1};
+  s.ops[0].kind = STELE_OP_HEAD_LINEAR;
+  s.ops[0].heads = 2;
+  s.ops[0].kept = 1;
+  s.ops[0].weight[STELE_W_A] = 0;
+  call_init(&c, weight);
+  memcpy(c.workspace[0], (const float[]){1, 8, 10, 9}, 16);
+  ref_step(&s.p, 0, &c.env, &c.args, 0, 1);
+  assert_memory_equal(c.workspace[2], ((const float[]){2, 3, 8, 50, 70, 9}), 24);
+}
+
+static void test_concat(void **state) {
+  (void)state;
+  small s;
+  call c;
+  small_init(&s, 1, 1, 1);
+  small_buffers(&s, 4);
+  s.buffers[1].columns = 2;
+  s.buffers[2].columns = 6;
+  s.ops[0].kind = STELE_OP_CONCAT;
+  s.ops[0].head = 3;
+  call_init(&c, NULL);
+  memcpy(c.workspace[0], (const float[]){1, 2, 4, 5}, 16);
+  memcpy(c.workspace[1], (const float[]){3, 6}, 8);
+  ref_step(&s.p, 0, &c.env, &c.args, 0, 1);
+  assert_memory_equal(c.workspace[2], ((const float[]){1, 2, 3, 4, 5, 6}), 24);
+}
+
+/* ---- positions and logits -------------------------------------------------------------- */
+
+static void test_position_embed(void **state) {
+  (void)state;
+  small s;
+  call c;
+  const float rows[3][2] = {{9, 9}, {1, 2}, {3, 4}};
+  small_init(&s, 1, 1, 1);
+  small_buffers(&s, 2);
+  s.weights[0] = (stele_program_weight){.scheme = STELE_F32, .rows = 3, .columns = 2};
+  s.ops[0].kind = STELE_OP_POSITION_EMBED;
+  s.ops[0].rope_offset = 1;
+  s.ops[0].weight[STELE_W_A] = 0;
+  call_init(&c, rows);
+  memcpy(c.workspace[0], (const float[]){10, 20}, 8);
+  c.positions[0] = 1;
+  ref_step(&s.p, 0, &c.env, &c.args, 0, 1);
+  assert_memory_equal(c.workspace[2], ((const float[]){13, 24}), 8);
+}
+
+static void test_scale_and_cap(void **state) {
+  (void)state;
+  small s;
+  call c;
+  small_init(&s, 1, 1, 2);
+  small_buffers(&s, 2);
+  s.ops[0].kind = STELE_OP_SCALE;
+  s.ops[0].scale = 0.5f;
+  s.ops[1].kind = STELE_OP_SOFT_CAP;
+  s.ops[1].soft_cap = 3;
+  s.ops[1].in[0] = 2;
+  s.ops[1].out = 3;
+  call_init(&c, NULL);
+  memcpy(c.workspace[0], (const float[]){4, -100}, 8);
+  ref_step(&s.p, 0, &c.env, &c.args, 0, 1);
+  near(c.workspace[2][0], 2);
+  near(c.workspace[3][0], 3 * tanh(2.0 / 3));
+  near(c.workspace[3][1], -3);
+}
+
 /* A quarter turn: (x, y) becomes (-y, x), whichever elements make a pair. */
 static void test_rope_pairs(void **state) {
   (void)state;
@@ -273,6 +376,61 @@ static void test_attention_scores(void **state) {
   near(attend(&s, &c, pages), (1 + 2 + 3 + 4 * capped) / (3 + capped));
 }
 
+/* A sink of s among four equal scores of 0 leaves 4 / (4 + e^s) of their mean. */
+static void test_attention_sinks(void **state) {
+  (void)state;
+  small s;
+  call c;
+  float pages[2][4], sink = 1.5f;
+  const int32_t *tables[1];
+  attention_init(&s, &c, pages, tables);
+  s.weights[0] = (stele_program_weight){.scheme = STELE_F32, .rows = 1, .columns = 1};
+  s.ops[1].weight[STELE_W_SINKS] = 0;
+  c.env.weights = (const uint8_t *)&sink;
+  near(attend(&s, &c, pages), 2.5 * 4 / (4 + exp(1.5)));
+  sink = -INFINITY;
+  near(attend(&s, &c, pages), 2.5);
+  c.first[0] = 4; /* nothing is seen */
+  sink = 1;
+  near(attend(&s, &c, pages), 0);
+}
+
+/* At position 5 and a floor of 2, 1 + log(1 + 3) / 2 = 1 + log 2. */
+static void test_attention_query_scale(void **state) {
+  (void)state;
+  small s;
+  call c;
+  float pages[2][4];
+  const int32_t *tables[1];
+  attention_init(&s, &c, pages, tables);
+  c.workspace[3][0] = 2;
+  s.ops[1].in[0] = 3;
+  c.workspace[0][0] = 0.5f; /* own key */
+  c.positions[0] = 5;
+  s.ops[1].query_scale = 0.5f;
+  s.ops[1].query_floor = 2;
+  double own = exp(1 + log(2));
+  near(attend(&s, &c, pages), (1 + 2 + 3 + 4 * own) / (3 + own));
+}
+
+/* Keys 1, 2, 3 and 4 are the values too; a query of 0 makes their mean. */
+static void test_attention_value_in_key(void **state) {
+  (void)state;
+  small s;
+  call c;
+  float pages[2][4];
+  const int32_t *tables[1];
+  attention_init(&s, &c, pages, tables);
+  s.groups[0].value_in_key = 1;
+  s.groups[0].value_offset = 16;
+  s.ops[0].in[1] = -1;
+  s.ops[1].in[0] = 3;
+  memcpy(pages, (const float[2][4]){{3, NAN, NAN, NAN}, {1, 2, NAN, NAN}}, sizeof pages);
+  c.workspace[0][0] = 4;
+  near(attend(&s, &c, pages), 2.5);
+  near(pages[0][1], 4);
+}
+
 /* ---- choosing a token ------------------------------------------------------------------ */
 
 static void test_argmax_ties(void **state) {
@@ -376,11 +534,24 @@ static void test_shares(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_functions),        cmocka_unit_test(test_norm),
-      cmocka_unit_test(test_rope_pairs),       cmocka_unit_test(test_rope_rows),
-      cmocka_unit_test(test_quantise),         cmocka_unit_test(test_attention),
-      cmocka_unit_test(test_attention_scores), cmocka_unit_test(test_argmax_ties),
-      cmocka_unit_test(test_ragged_lanes),     cmocka_unit_test(test_hooks),
+      cmocka_unit_test(test_functions),
+      cmocka_unit_test(test_norm),
+      cmocka_unit_test(test_layer_norm),
+      cmocka_unit_test(test_head_linear),
+      cmocka_unit_test(test_concat),
+      cmocka_unit_test(test_position_embed),
+      cmocka_unit_test(test_scale_and_cap),
+      cmocka_unit_test(test_rope_pairs),
+      cmocka_unit_test(test_rope_rows),
+      cmocka_unit_test(test_quantise),
+      cmocka_unit_test(test_attention),
+      cmocka_unit_test(test_attention_scores),
+      cmocka_unit_test(test_attention_sinks),
+      cmocka_unit_test(test_attention_query_scale),
+      cmocka_unit_test(test_attention_value_in_key),
+      cmocka_unit_test(test_argmax_ties),
+      cmocka_unit_test(test_ragged_lanes),
+      cmocka_unit_test(test_hooks),
       cmocka_unit_test(test_shares),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
