@@ -1,4 +1,4 @@
-"""A decoder of the Llama kind in plain Python, in double precision: slow, obvious, and apart from
+"""A decoder of the Llama kind, with windows or without, in plain Python, in double precision: slow, obvious, and apart from
 everything in this tree. Keys and values may be rounded as a cache of the layer's scheme would.
 
 It also serves the bfloat16 goldens. Their recorded logits were computed in float32 on weights *and
@@ -150,6 +150,12 @@ class Model:
                 out.append(sum(p * v[i] for p, v in zip(parts, values)) / whole)
         return out
 
+    def first_seen(self, layer, position):
+        types = self.settings.get("layer_types")
+        if not types or types[layer] == "full_attention":
+            return 0
+        return max(0, position + 1 - self.settings["sliding_window"])
+
     def logits(self, ids, first=0, rounded=False):
         """Logits of the positions from first on, all ids fed at once."""
         turn = frequencies(self.settings)
@@ -164,7 +170,8 @@ class Model:
             values = [self.values(layer, x) for x in normed]
             for p, x in enumerate(normed):
                 queries = self.heads(layer, "q", x, p, turn)
-                mixed = self.attend(queries, keys[:p + 1], values)
+                seen = slice(self.first_seen(n, p), p + 1)
+                mixed = self.attend(queries, keys[seen], values[seen])
                 self.add(stream[p], self.product(layer + "self_attn.o_proj.weight", mixed))
             for x in stream:
                 self.add(x, self.mlp(layer, x))
