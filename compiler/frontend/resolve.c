@@ -200,13 +200,19 @@ static const char *constant_name(resolver *r, const fe_weight *w) {
   return fe_role_name(&r->model->arena, r->model, r->gguf, (fe_role)w->role, w->layer);
 }
 
+/* A tensor for each block where the name counts them. */
+static uint32_t part_count(const fe_weight *w, const fe_place *place) {
+  if (!strstr(place->name, "%e") || !place->view.block) return 1;
+  return (uint32_t)((w->vector ? w->columns : w->rows) / place->view.block);
+}
+
 static bool locate(resolver *r, fe_weight *w, const fe_place *place) {
   if (!place->name) {
     w->name = constant_name(r, w);
     w->scheme = STELE_F32;
     return true;
   }
-  w->part_count = strstr(place->name, "%e") ? r->model->experts.count : 1;
+  w->part_count = part_count(w, place);
   if (!find_parts(r, w, place)) return false;
   w->name = weight_name(r, w, place);
   w->scheme = w->plus == 0 ? w->parts[0]->scheme : (uint32_t)STELE_F32;
@@ -273,7 +279,7 @@ static bool is_tied_copy(resolver *r, const fe_tensor *tensor) {
   const char *embed = fe_role_name(&r->scratch, r->model, r->gguf, FE_EMBED, -1);
   if (!head || !embed) r->failed = true;
   if (r->failed || !r->model->tied || strcmp(tensor->name, head) != 0) return false;
-  const fe_tensor *embedding = fe_tensors_find(&r->model->tensors, embed);
+  const fe_tensor *embedding = find_tensor(r, embed);
   if (!embedding) return true; /* its absence is reported already */
   if (tensor->scheme == embedding->scheme && tensor->bytes == embedding->bytes &&
       memcmp(tensor->data, embedding->data, tensor->bytes) == 0)
