@@ -97,6 +97,8 @@ static double yarn_attention(const reading *r) {
   const json_t *given = fe_config_get(r->config, FIELD("attention_factor"));
   bool both = fe_config_get(r->config, FIELD("mscale")) &&
               fe_config_get(r->config, FIELD("mscale_all_dim"));
+  if (given && r->config->gguf) /* there it comes on top */
+    return number(r, "attention_factor", 1.0) * fe_rope_yarn_scale(factor, 1.0);
   if (given) return number(r, "attention_factor", 1.0);
   if (!both) return fe_rope_yarn_scale(factor, 1.0);
   return fe_rope_yarn_scale(factor, number(r, "mscale", 1.0)) /
