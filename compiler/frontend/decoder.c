@@ -129,6 +129,24 @@ void fe_decoder_optional(const fe_config *config, fe_model *model, const char *f
       fe_decoder_add(model, FE_ROLE(role));
 }
 
+/* ---- scores and logits ----------------------------------------------------------------- */
+
+static double read_cap(const fe_config *config, const char *field, double fallback) {
+  return fe_config_number(config, field, json_object_get(config->root, field) ? 0 : fallback);
+}
+
+void fe_decoder_soft_caps(const fe_config *config, fe_model *model, double scores, double logits) {
+  model->soft_cap = read_cap(config, "attn_logit_softcapping", scores);
+  model->logit_soft_cap = read_cap(config, "final_logit_softcapping", logits);
+}
+
+void fe_decoder_query_scalar(const fe_config *config, fe_model *model, uint32_t largest_layers) {
+  double scalar = model->layers == largest_layers ? model->hidden / (double)model->heads
+                                                  : (double)model->key_head;
+  if (!config->gguf) scalar = fe_config_number(config, "query_pre_attn_scalar", 256);
+  for (uint32_t i = 0; i < model->layers; i++) model->layer[i].attention_scale = 1.0 / sqrt(scalar);
+}
+
 /* ---- experts --------------------------------------------------------------------------- */
 
 void fe_decoder_experts(const fe_config *config, fe_model *model, uint32_t used_fallback) {

@@ -55,6 +55,15 @@ void fe_decoder_drop(fe_model *model, uint64_t roles);
 void fe_decoder_optional(const fe_config *config, fe_model *model, const char *flag, bool fallback,
                          uint64_t roles);
 
+/* Soft caps of scores and of logits, with what a silent configuration means (0: none); null means
+ * none in any case. */
+void fe_decoder_soft_caps(const fe_config *config, fe_model *model, double scores, double logits);
+
+/* Scores times query_pre_attn_scalar ** -0.5, where that is missing of 256. GGUF files do not have
+ * it: it is the size of a head, but in the largest model, which has so many layers, the hidden size
+ * divided by the heads. */
+void fe_decoder_query_scalar(const fe_config *config, fe_model *model, uint32_t largest_layers);
+
 /* The activation of a field, by its usual names. */
 uint32_t fe_decoder_function(const fe_config *config, const char *field, const char *fallback);
 
@@ -114,6 +123,9 @@ bool fe_model_stores(const fe_model *model, bool gguf, fe_role role);
 void fe_place_fused_qkv(const fe_model *model, fe_role role, fe_place *place);
 void fe_place_heads_qkv(const fe_model *model, fe_role role, fe_place *place);
 void fe_place_fused_gate_up(const fe_model *model, fe_role role, fe_place *place);
+
+/* Norms whose weights are stored less one. */
+void fe_place_norm_less_one(fe_role role, fe_place *place);
 
 /* The tensor is stored as [columns, rows]. */
 void fe_place_transpose(fe_place *place);

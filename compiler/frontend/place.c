@@ -132,6 +132,10 @@ void fe_place_fused_gate_up(const fe_model *model, fe_role role, fe_place *place
   place->dims[0] = 2 * (uint64_t)model->intermediate;
 }
 
+void fe_place_norm_less_one(fe_role role, fe_place *place) {
+  if (fe_role_is_norm(role)) place->plus = 1.0f;
+}
+
 void fe_place_transpose(fe_place *place) {
   uint64_t rows = place->dims[0];
   place->dims[0] = place->dims[1];

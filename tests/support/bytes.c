@@ -47,6 +47,13 @@ void put_pair_bool(base_buffer *out, const char *key, bool value) {
   put_u8(out, value);
 }
 
+void put_pair_bools(base_buffer *out, const char *key, const bool *values, uint64_t count) {
+  put_key(out, key, FE_GGUF_ARRAY);
+  put_u32(out, FE_GGUF_BOOL);
+  put_u64(out, count);
+  for (uint64_t i = 0; i < count; i++) put_u8(out, values[i]);
+}
+
 void put_pair_string(base_buffer *out, const char *key, const char *value) {
   put_key(out, key, FE_GGUF_STRING);
   put_string(out, value);

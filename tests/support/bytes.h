@@ -17,6 +17,7 @@ void put_string(base_buffer *out, const char *text);
 void put_pair_u32(base_buffer *out, const char *key, uint32_t value);
 void put_pair_f32(base_buffer *out, const char *key, float value);
 void put_pair_bool(base_buffer *out, const char *key, bool value);
+void put_pair_bools(base_buffer *out, const char *key, const bool *values, uint64_t count);
 void put_pair_string(base_buffer *out, const char *key, const char *value);
 
 /* Magic, version and both counts. */

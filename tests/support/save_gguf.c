@@ -192,6 +192,7 @@ static stele_status add_rope(writer *w) {
   uint64_t pairs = rope->rotary / 2;
   pair_f32(w, key(w, "rope.freq_base"), rope->base);
   pair_u32(w, key(w, "rope.dimension_count"), rope->rotary);
+  if (w->model->rope_count > 1) pair_f32(w, key(w, "rope.freq_base_swa"), rope[1].base);
   if (rope->rule == STELE_ROPE_LONG) {
     pair_u32(w, key(w, "rope.scaling.original_context_length"), rope->original);
     pair_f32(w, key(w, "rope.scaling.attn_factor"), rope->attention_factor);
@@ -220,12 +221,26 @@ static stele_status add_rope(writer *w) {
 
 /* ---- the file -------------------------------------------------------------------------- */
 
+/* Where some layers only have a window, a flag for each. */
 static void add_window(writer *w) {
   const fe_model *m = w->model;
-  uint32_t window = 0;
-  for (uint32_t i = 0; i < m->layers; i++)
-    if (m->layer[i].group_kind == STELE_GROUP_WINDOW) window = m->layer[i].window;
+  bool flags[64] = {false};
+  uint32_t window = 0, count = 0;
+  for (uint32_t i = 0; i < m->layers && i < 64; i++) {
+    flags[i] = m->layer[i].group_kind == STELE_GROUP_WINDOW;
+    if (flags[i]) window = m->layer[i].window;
+    count += flags[i];
+  }
   if (window) pair_u32(w, key(w, "attention.sliding_window"), window);
+  if (!count || count == m->layers) return;
+  put_pair_bools(&w->pairs, key(w, "attention.sliding_window_pattern"), flags, m->layers);
+  w->pair_count++;
+}
+
+static void add_soft_caps(writer *w) {
+  const fe_model *m = w->model;
+  if (m->soft_cap > 0) pair_f32(w, key(w, "attn_logit_softcapping"), m->soft_cap);
+  if (m->logit_soft_cap > 0) pair_f32(w, key(w, "final_logit_softcapping"), m->logit_soft_cap);
 }
 
 /* Granite's file holds what the logits are divided by. */
@@ -260,6 +275,7 @@ static stele_status add_metadata(writer *w) {
   if (m->stop_count) pair_u32(w, "tokenizer.ggml.eos_token_id", (uint32_t)m->stop_ids[0]);
   if (m->bos_id >= 0) pair_u32(w, "tokenizer.ggml.bos_token_id", (uint32_t)m->bos_id);
   add_window(w);
+  add_soft_caps(w);
   add_scales(w);
   return add_rope(w);
 }

@@ -25,7 +25,7 @@ static stele_status describe(const fe_config *config, fe_model *model, stele_sin
 
 static void place(const fe_model *model, fe_role role, bool gguf, fe_place *place) {
   (void)model;
-  if (!gguf && fe_role_is_norm(role)) place->plus = 1.0f;
+  if (!gguf) fe_place_norm_less_one(role, place);
 }
 
 static const char *const hf_types[] = {"gemma", NULL};

@@ -90,10 +90,10 @@ static void expect_same(const fe_model *a, const fe_model *b) {
 static void old_and_new_form_agree(void **state) {
   (void)state;
   static const char *const names[] = {
-      "llama2", "llama3",     "llama_bias", "llama_linear",  "llama_dynamic", "llama_yarn",
-      "qwen2",  "qwen3",      "mistral",    "qwen2_sliding", "phi3",          "phi3_longrope",
-      "gemma",  "smollm3",    "olmo2",      "granite",       "cohere",        "gpt2",
-      "opt",    "starcoder2", "phi",        "gpt_neox"};
+      "llama2", "llama3", "llama_bias", "llama_linear",  "llama_dynamic", "llama_yarn",
+      "qwen2",  "qwen3",  "mistral",    "qwen2_sliding", "phi3",          "phi3_longrope",
+      "gemma",  "gemma2", "gemma3",     "smollm3",       "olmo2",         "granite",
+      "cohere", "gpt2",   "opt",        "starcoder2",    "phi",           "gpt_neox"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     reading a = describe_file(names[i], "new"), b = describe_file(names[i], "old");
     expect_same(a.model, b.model);
@@ -247,6 +247,31 @@ static void layers_differ_as_they_should(void **state) {
   done(&d);
 }
 
+/* Without layer_types every sixth layer of Gemma 3 is full, every second of Gemma 2. */
+static void gemmas_are_silent_of_much(void **state) {
+  (void)state;
+  static const char rest[] =
+      "\"hidden_size\":64,\"num_hidden_layers\":7,\"num_attention_heads\":4,"
+      "\"intermediate_size\":96,\"vocab_size\":256,\"final_logit_softcapping\":null}";
+  char text[512];
+  snprintf(text, sizeof text, "{\"model_type\":\"gemma3_text\",%s", rest);
+  reading a = describe(text);
+  snprintf(text, sizeof text, "{\"model_type\":\"gemma2\",%s", rest);
+  reading b = describe(text);
+  assert_true(a.status == STELE_OK && b.status == STELE_OK);
+  for (uint32_t i = 0; i < 7; i++) {
+    const fe_layer *x = &a.model->layer[i], *y = &b.model->layer[i];
+    assert_int_equal(x->window, i == 5 ? 0 : 4096);
+    assert_true(a.model->ropes[x->rope].base == (i == 5 ? 1e6 : 1e4));
+    assert_int_equal(y->window, i % 2 ? 0 : 4096);
+    assert_true(x->attention_scale == 0.0625 && y->attention_scale == 0.0625);
+  }
+  assert_true(a.model->soft_cap == 0 && a.model->logit_soft_cap == 0);
+  assert_true(b.model->soft_cap == 50 && b.model->logit_soft_cap == 0);
+  done(&a);
+  done(&b);
+}
+
 static void neutral_values_are_fine(void **state) {
   (void)state;
   static const char *const texts[] = {
@@ -396,6 +421,7 @@ int main(void) {
       cmocka_unit_test(unknown_mathematics_is_refused),
       cmocka_unit_test(layers_are_checked),
       cmocka_unit_test(layers_differ_as_they_should),
+      cmocka_unit_test(gemmas_are_silent_of_much),
       cmocka_unit_test(neutral_values_are_fine),
       cmocka_unit_test(rope_parameters_are_checked),
       cmocka_unit_test(frequencies_are_those_of_transformers),

@@ -122,6 +122,9 @@ static void expect_same_dimensions(const fe_model *a, const fe_model *b) {
   assert_true(a->tied == b->tied && a->roles == b->roles && a->norm == b->norm);
   assert_true(a->embed_scale == b->embed_scale && a->residual_scale == b->residual_scale);
   assert_true(a->logit_scale == b->logit_scale && a->head_norm == b->head_norm);
+  assert_true(a->soft_cap == b->soft_cap && a->logit_soft_cap == b->logit_soft_cap);
+  assert_int_equal(a->rope_count, b->rope_count);
+  for (uint32_t i = 0; i < a->rope_count; i++) assert_true(a->ropes[i].base == b->ropes[i].base);
   for (uint32_t i = 0; i < a->layers; i++) {
     const fe_layer *x = &a->layer[i], *y = &b->layer[i];
     assert_true(x->roles == y->roles && x->rope == y->rope && x->parallel == y->parallel);
@@ -164,6 +167,14 @@ static void both_formats_tell_the_same(void **state) {
        "\"long_factor\":[1,2,3,4,5,6,7,8]}",
        false, false, NULL},
       {"gemma", NULL, true, false, "\"hidden_activation\":\"gelu_pytorch_tanh\""},
+      {"gemma2", NULL, true, false,
+       "\"hidden_activation\":\"gelu_pytorch_tanh\",\"sliding_window\":8,"
+       "\"query_pre_attn_scalar\":16,\"attn_logit_softcapping\":4.0"},
+      {"gemma3_text", "{\"rope_type\":\"linear\",\"factor\":8.0,\"rope_theta\":50000.0}", true,
+       false,
+       "\"hidden_activation\":\"gelu_pytorch_tanh\",\"sliding_window\":8,"
+       "\"query_pre_attn_scalar\":16,\"rope_local_base_freq\":5000.0,"
+       "\"layer_types\":[\"full_attention\",\"sliding_attention\"]"},
       {"smollm3", NULL, true, true, NULL},
       {"olmo2", NULL, false, false, NULL},
       {"granite", NULL, false, false,
