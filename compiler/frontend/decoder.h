@@ -108,6 +108,10 @@ bool fe_decoder_has(const fe_model *model, fe_role role, int32_t layer, uint64_t
 fe_place fe_place_of(const fe_model *model, const fe_family *family, fe_role role, int32_t layer,
                      bool gguf);
 
+/* How many parts the place of a weight of so many rows (of a vector: numbers) has: where the name
+ * counts them, one for each block. */
+uint32_t fe_place_parts(const fe_place *place, uint64_t rows);
+
 /* The name of a part of a place (its `expert`-th), in the arena; NULL without memory. */
 const char *fe_place_name(base_arena *arena, const char *pattern, int32_t layer, uint32_t expert);
 

@@ -57,6 +57,11 @@ fe_place fe_place_of(const fe_model *model, const fe_family *family, fe_role rol
   return place;
 }
 
+uint32_t fe_place_parts(const fe_place *place, uint64_t rows) {
+  bool counted = strstr(place->name, "%e") && place->view.block;
+  return counted ? (uint32_t)(rows / place->view.block) : 1;
+}
+
 /* ---- names ----------------------------------------------------------------------------- */
 
 /* At most 12 characters are put in place of a mark. */

@@ -200,19 +200,13 @@ static const char *constant_name(resolver *r, const fe_weight *w) {
   return fe_role_name(&r->model->arena, r->model, r->gguf, (fe_role)w->role, w->layer);
 }
 
-/* A tensor for each block where the name counts them. */
-static uint32_t part_count(const fe_weight *w, const fe_place *place) {
-  if (!strstr(place->name, "%e") || !place->view.block) return 1;
-  return (uint32_t)((w->vector ? w->columns : w->rows) / place->view.block);
-}
-
 static bool locate(resolver *r, fe_weight *w, const fe_place *place) {
   if (!place->name) {
     w->name = constant_name(r, w);
     w->scheme = STELE_F32;
     return true;
   }
-  w->part_count = part_count(w, place);
+  w->part_count = fe_place_parts(place, w->vector ? w->columns : w->rows);
   if (!find_parts(r, w, place)) return false;
   w->name = weight_name(r, w, place);
   w->scheme = w->plus == 0 ? w->parts[0]->scheme : (uint32_t)STELE_F32;

@@ -133,7 +133,7 @@ static stele_status add_role(drawing *d, fe_role role, int32_t layer, stele_sink
   if (!d->family->has(d->model, role, layer, &rows, &columns)) return STELE_OK;
   fe_place place = fe_place_of(d->model, d->family, role, layer, false);
   if (!place.name) return STELE_OK;
-  uint32_t parts = strstr(place.name, "%e") ? d->model->experts.count : 1;
+  uint32_t parts = fe_place_parts(&place, fe_role_is_vector(role) ? columns : rows);
   for (uint32_t i = 0; i < parts; i++) BASE_TRY(add_tensor(d, role, layer, &place, i, sink));
   return STELE_OK;
 }

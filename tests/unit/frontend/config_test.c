@@ -127,6 +127,29 @@ static void families_differ_as_they_should(void **state) {
   done(&qwen3);
 }
 
+static void layers_side_by_side_share_a_norm(void **state) {
+  (void)state;
+  reading a = describe("{\"model_type\":\"stablelm\"," BASE "}");
+  assert_true(a.status == STELE_OK && !a.model->layer[1].parallel && has(a.model, FE_MLP_NORM));
+  assert_true(a.model->ropes->rotary == 4 && has(a.model, FE_GATE) && !has(a.model, FE_Q_BIAS));
+  reading b = describe("{\"model_type\":\"stablelm\"," BASE
+                       ",\"use_parallel_residual\":true,\"use_qkv_bias\":true}");
+  assert_true(b.status == STELE_OK && b.model->layer[1].parallel && !has(b.model, FE_MLP_NORM));
+  assert_true(has(b.model, FE_V_BIAS) && !has(b.model, FE_O_BIAS) && !has(b.model, FE_Q_NORM));
+  done(&a);
+  done(&b);
+}
+
+static void scores_may_depend_on_the_layer(void **state) {
+  (void)state;
+  reading r =
+      describe("{\"model_type\":\"gpt2\"," BASE ",\"scale_attn_by_inverse_layer_idx\":true}");
+  assert_int_equal(r.status, STELE_OK);
+  assert_true(r.model->layer[0].attention_scale == 0.25);
+  assert_true(r.model->layer[1].attention_scale == 0.125);
+  done(&r);
+}
+
 static void silent_configurations_take_defaults(void **state) {
   (void)state;
   reading r = describe("{" LLAMA "}");
@@ -209,6 +232,10 @@ static void unknown_mathematics_is_refused(void **state) {
   expect_fails("{" LLAMA ",\"partial_rotary_factor\":0.5}", "partial_rotary_factor");
   expect_fails("{" LLAMA ",\"logits_scaling\":8.0}", "'logits_scaling' is 8.0");
   expect_fails("{" LLAMA ",\"attention_bias\":true,\"qkv_bias\":true}", "'qkv_bias' is true");
+  expect_fails("{\"model_type\":\"opt\"," BASE ",\"word_embed_proj_dim\":32}",
+               "'word_embed_proj_dim' is 32, which is not supported");
+  expect_fails("{\"model_type\":\"opt\"," BASE ",\"do_layer_norm_before\":false}",
+               "'do_layer_norm_before' is false");
 }
 
 /* What config.json says of layers that differ. */
@@ -414,6 +441,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(old_and_new_form_agree),
       cmocka_unit_test(families_differ_as_they_should),
+      cmocka_unit_test(layers_side_by_side_share_a_norm),
+      cmocka_unit_test(scores_may_depend_on_the_layer),
       cmocka_unit_test(silent_configurations_take_defaults),
       cmocka_unit_test(huge_numbers_are_harmless),
       cmocka_unit_test(fields_are_checked),

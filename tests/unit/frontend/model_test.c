@@ -352,6 +352,42 @@ static void tied_but_different_is_an_error(void **state) {
                "tie_word_embeddings is true");
 }
 
+/* GPT-2's published files were written from a part of the model. */
+static void prefixes_may_be_left_out(void **state) {
+  static const char prefix[] = "transformer.";
+  fixture *f = *state;
+  f->options.family = "gpt2";
+  draw(f);
+  f->options.tied = true; /* the weights were drawn untied */
+  for (size_t i = 0; i < f->model->tensors.count; i++)
+    if (strncmp(f->model->tensors.list[i].name, prefix, strlen(prefix)) == 0)
+      f->model->tensors.list[i].name += strlen(prefix);
+  save_hf(f, STELE_F32);
+  expect_open_fails(f->hf, STELE_BAD_FORMAT, &f->sink);
+  EXPECT_WORDS(&f->sink, "1 tensors do not fit", "'lm_head.weight' differs from");
+  drop(f, "lm_head.weight");
+  save_hf(f, STELE_F32);
+  fe_model_destroy(open_model(f, f->hf));
+}
+
+static void tensors_of_heads_are_one_weight(void **state) {
+  fixture *f = *state;
+  f->options.family = "stablelm";
+  f->options.fields = "\"qk_layernorm\": true";
+  draw(f);
+  const fe_weight *w = fe_model_weight(f->model, FE_Q_NORM, 1);
+  float buffer[64];
+  const float *found = (const float *)(const void *)fe_weight_rows(w, 0, 1, (uint8_t *)buffer);
+  assert_true(w->part_count == f->options.heads && w->columns == 64);
+  for (uint64_t i = 0; i < 16; i++)
+    assert_true(found[32 + i] ==
+                *row_of(f, "model.layers.1.self_attn.q_layernorm.norms.2.weight", i));
+  drop(f, "model.layers.1.self_attn.q_layernorm.norms.2.weight");
+  save_hf(f, STELE_F32);
+  expect_open_fails(f->hf, STELE_BAD_FORMAT, &f->sink);
+  EXPECT_WORDS(&f->sink, "'model.layers.1.self_attn.q_layernorm.norms.2.weight' is missing");
+}
+
 static void untied_without_head_is_an_error(void **state) {
   fixture *f = *state;
   draw(f);
@@ -605,6 +641,8 @@ int main(void) {
       cmocka_unit_test(views_are_followed),
       WITH_FIXTURE(tied_heads_are_the_embedding),
       WITH_FIXTURE(tied_but_different_is_an_error),
+      WITH_FIXTURE(prefixes_may_be_left_out),
+      WITH_FIXTURE(tensors_of_heads_are_one_weight),
       WITH_FIXTURE(untied_without_head_is_an_error),
       WITH_FIXTURE(every_wrong_tensor_is_listed),
       WITH_FIXTURE(biases_are_there_exactly_when_said),
