@@ -101,10 +101,12 @@ static stele_status tile_experts(pass_step *step, MlirOperation op, const tiling
   return STELE_OK;
 }
 
-/* Tokens per tile of attention; a tile never spans two lanes. */
+/* Tokens per tile of attention; a tile never spans two lanes. Steps of few tokens are cut finer, so
+ * that no worker goes without. */
 static int64_t attention_rows(const pass_step *step, bool trivial) {
   int64_t rows = base_max(step->context->traits.attention_rows, 1);
-  if (trivial || rows > step->width) rows = step->width;
+  rows = base_min(rows, base_max(step->width / 4, 1));
+  if (trivial) rows = step->width;
   if (step->lanes > 1) rows = (int64_t)greatest_divisor((uint64_t)rows, (uint64_t)step->width);
   return rows;
 }

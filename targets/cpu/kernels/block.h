@@ -22,6 +22,7 @@
 #define STREAMS 4
 #define PREFETCH_AHEAD 640 /* bytes, in each stream */
 #define PREFETCH_FAR 1024  /* the same where more is read at a turn */
+#define PREFETCH_ONE 3072  /* of one stream alone, which several tokens pass over */
 
 /* Pieces of a block are unrolled where registers allow: elsewhere so much would be live at once
  * that most of it went through memory. */
@@ -217,13 +218,24 @@ INLINE void any_piece(packing k, bool wide, piece_source from, const uint8_t *co
     narrow_piece(k, from, q, g, nt, sums);
 }
 
+/* Both halves of a word of 4-bit numbers are used as soon as it is loaded: in a loop, which keeps
+ * sums in registers where there are few, instead of by way of memory. */
+INLINE bool comes_in_pairs(packing k, const int count, const int nt) {
+  return !MANY_REGISTERS && nt > 1 && k.bits == 4 && count == GROUP_PIECES;
+}
+
 /* Adds pieces [begin, begin + count) times `factor`: a run that dot_u's sums have room for. Signed
  * and wide ones are added as they are. */
 INLINE void add_run(packing k, bool wide, piece_source from, const uint8_t *const *q, int begin,
                     const int count, const int nt, vs factor, piece_sums *sums) {
   UNROLL
   for (int t = 0; t < nt; t++) sums->run[t] = (dot_u){0};
-  if (!from.ready) {
+  if (comes_in_pairs(k, count, nt)) {
+    for (int g = begin; g < begin + count / 2; g++) {
+      any_piece(k, wide, from, q, g, nt, sums);
+      any_piece(k, wide, from, q, g + count / 2, nt, sums);
+    }
+  } else if (!from.ready) {
     UNROLL
     for (int g = begin; g < begin + count; g++) any_piece(k, wide, from, q, g, nt, sums);
   } else {
@@ -367,7 +379,7 @@ INLINE void add_integers(packing k, record r, const uint8_t *w, uint32_t group,
   if (nt == TILE_TOKENS) {
     multiply_tiles(k, r, w, group, x_rows, &tiles);
     from.sums = &tiles;
-  } else if (nt > 1 && !MANY_REGISTERS) {
+  } else if (nt > 1 && !MANY_REGISTERS && k.bits != 4) {
     if (k.bits != 8) unpack_group(k.bits, w, ready);
     from.ready = k.bits == 8 ? w : (const uint8_t *)ready;
   }
@@ -402,7 +414,9 @@ INLINE void add_group(uint32_t scheme, rows x, uint32_t b, uint32_t i, const uin
   const packing k = packing_of(scheme);
   const record r = {x.columns, x.scheme == CPU_WIDE, stride};
   const uint32_t groups = k.columns / GROUP, parts = GROUP / k.part;
-  const size_t ahead = is_super(k) ? PREFETCH_FAR : PREFETCH_AHEAD;
+  const size_t ahead = stream_count(nt) == 1 ? PREFETCH_ONE
+                       : is_super(k)         ? PREFETCH_FAR
+                                             : PREFETCH_AHEAD;
   const uint8_t *at = work->w + head_bytes(k) + i * group_bytes(k);
   if (i == 0) prefetch_run(work->w, head_bytes(k), ahead);
   prefetch_run(at, group_bytes(k), ahead);

@@ -79,16 +79,16 @@ INLINE void score_row(const panel_work *w, uint32_t row, const int np, const int
   const int numbers = w->scheme == STELE_Q4_0 ? 2 : 1;
   UNROLL
   for (int n = 0; n < numbers; n++) {
-    vf query[CPU_QUERIES];
+    vf keys[PANELS];
     UNROLL
-    for (int i = 0; i < nq; i++)
-      query[i] = splat(w->q[i][w->element + row + (uint32_t)n * CPU_BLOCK / 2]);
+    for (int p = 0; p < np; p++)
+      keys[p] = load_cached(w->scheme, w->numbers[p] + row * w->lanes * unit_bytes(w->scheme),
+                            w->lanes, n);
     UNROLL
-    for (int p = 0; p < np; p++) {
-      const uint8_t *at = w->numbers[p] + row * w->lanes * unit_bytes(w->scheme);
-      vf key = load_cached(w->scheme, at, w->lanes, n);
+    for (int i = 0; i < nq; i++) {
+      const vf query = splat(w->q[i][w->element + row + (uint32_t)n * CPU_BLOCK / 2]);
       UNROLL
-      for (int i = 0; i < nq; i++) sum[p * nq + i] = fma_f(query[i], key, sum[p * nq + i]);
+      for (int p = 0; p < np; p++) sum[p * nq + i] = fma_f(query, keys[p], sum[p * nq + i]);
     }
   }
 }
@@ -201,6 +201,25 @@ INLINE void scale_weights(const cpu_shape *s, const uint8_t *values, uint32_t e,
   for (int i = 0; i < nq; i++) store_f(out[i] + slot, load_f(weights[i] + slot) * d);
 }
 
+/* sum[i][b] += weight[i][slot] * the value's run b, which is at `from` */
+INLINE void weigh_slot(uint32_t scheme, const uint8_t *from, uint32_t slot, const int nq,
+                       const page_weights *weights, uint32_t in_block, const int runs,
+                       const uint32_t count, vf sum[][4]) {
+  vf v[4];
+  UNROLL
+  for (int b = 0; b < runs; b++) {
+    const bool second = scheme == STELE_Q4_0 && (in_block + (uint32_t)b * LANES) % CPU_BLOCK;
+    const uint32_t at = scheme == STELE_Q4_0 ? 0 : numbers_bytes(scheme, (uint32_t)b * LANES);
+    v[b] = load_cached(scheme, from + at, b == runs - 1 ? count : LANES, second);
+  }
+  UNROLL
+  for (int i = 0; i < nq; i++) {
+    const vf weight = splat(weights[i][slot]);
+    UNROLL
+    for (int b = 0; b < runs; b++) sum[i][b] = fma_f(weight, v[b], sum[i][b]);
+  }
+}
+
 /* o[i] += sum over slots [begin, end) of weight[i][slot] * value[slot], for `runs` runs of 16
  * elements from element e on; `count` of them in the last run. */
 INLINE void weigh_values(const cpu_shape *s, const uint8_t *values, const int nq,
@@ -218,17 +237,19 @@ INLINE void weigh_values(const cpu_shape *s, const uint8_t *values, const int nq
     for (int b = 0; b < runs; b++)
       sum[i][b] = load_f(o + (uint32_t)i * cpu_o_stride(s) + (uint32_t)b * LANES);
   }
-  for (uint32_t slot = begin; slot < end; slot++) {
-    if (!(any >> slot & 1)) continue;
-    fetch(next, next_bytes);
-    const uint8_t *from = values + (size_t)slot * row;
-    UNROLL
-    for (int b = 0; b < runs; b++) {
-      const bool second = scheme == STELE_Q4_0 && (in_block + (uint32_t)b * LANES) % CPU_BLOCK;
-      const uint32_t at = scheme == STELE_Q4_0 ? 0 : numbers_bytes(scheme, (uint32_t)b * LANES);
-      vf v = load_cached(scheme, from + at, b == runs - 1 ? count : LANES, second);
-      UNROLL
-      for (int i = 0; i < nq; i++) sum[i][b] = fma_f(splat(weights[i][slot]), v, sum[i][b]);
+  const uint64_t all = ~0ull >> (64 - (end - begin));
+  if ((any >> begin & all) == all) {
+    UNROLL_BY_4
+    for (uint32_t slot = begin; slot < end; slot++) {
+      fetch(next, next_bytes);
+      weigh_slot(scheme, values + (size_t)slot * row, slot, nq, weights, in_block, runs, count,
+                 sum);
+    }
+  } else {
+    for (uint32_t slot = begin; slot < end; slot++) {
+      if (!(any >> slot & 1)) continue;
+      weigh_slot(scheme, values + (size_t)slot * row, slot, nq, weights, in_block, runs, count,
+                 sum);
     }
   }
   UNROLL

@@ -79,7 +79,7 @@ static inline uint32_t cpu_head_stride(const cpu_shape *s) {
   return (cpu_max(s->key_head, s->value_head) + 2 * CPU_PANEL) / CPU_PANEL * CPU_PANEL;
 }
 #define CPU_MAX_TOKENS 16u /* tokens per pass over a panel, at most */
-#define CPU_QUERIES 4u     /* queries per pass over a page, at most */
+#define CPU_QUERIES 6u     /* queries per pass over a page, at most */
 
 /* Floats of one query's weighted values, whole vectors. */
 static inline uint32_t cpu_o_stride(const cpu_shape *s) {
