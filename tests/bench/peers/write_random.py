@@ -9,7 +9,9 @@ Formats of blocks: ggml's block_q4_K (d, dmin, scales[12], qs[128]) and block_q6
 scales[16], d). Which tensors are Q6_K: llama.cpp's rule use_more_bits, for values and the
 downward projection; embeddings too. The same bytes each time.
 """
+import array
 import dataclasses
+import math
 import random
 import struct
 import sys
@@ -94,7 +96,7 @@ def tensors_of(shape):
 
 
 def bytes_of(dimensions, kind):
-    count = dimensions[0] * (dimensions[1] if len(dimensions) > 1 else 1)
+    count = math.prod(dimensions)
     return count * 4 if kind == F32 else count // BLOCK * SIZES[kind]
 
 
@@ -109,7 +111,7 @@ def pair(name, kind, value):
     return text(name) + struct.pack("<I", kind) + data
 
 
-def array(name, kind, values):
+def pair_of_list(name, kind, values):
     data = b"".join(text(v) if kind == STRING else struct.pack("<i", v) for v in values)
     return text(name) + struct.pack("<IIQ", ARRAY, kind, len(values)) + data
 
@@ -127,9 +129,9 @@ def tokenizer(shape):
     tokens += [f"[PAD{i}]" for i in range(258, shape.vocabulary)]
     yield pair("tokenizer.ggml.model", STRING, "gpt2")
     yield pair("tokenizer.ggml.pre", STRING, "qwen2")
-    yield array("tokenizer.ggml.tokens", STRING, tokens)
-    yield array("tokenizer.ggml.token_type", INT32, kinds)
-    yield array("tokenizer.ggml.merges", STRING, ["a b"])
+    yield pair_of_list("tokenizer.ggml.tokens", STRING, tokens)
+    yield pair_of_list("tokenizer.ggml.token_type", INT32, kinds)
+    yield pair_of_list("tokenizer.ggml.merges", STRING, ["a b"])
     yield pair("tokenizer.ggml.bos_token_id", UINT32, 256)
     yield pair("tokenizer.ggml.eos_token_id", UINT32, 256)
 
@@ -150,7 +152,9 @@ def pairs_of(shape):
 
 def write_data(out, name, size, kind):
     source = random.Random(name)
-    if kind == F32:
+    if name.endswith("ffn_gate_inp.weight"):  # one number for all would choose one expert for all
+        out.write(array.array("f", (source.gauss(0, 0.02) for _ in range(size // 4))))
+    elif kind == F32:
         out.write(struct.pack("<f", 0.01 if name.endswith("bias") else 1.0) * (size // 4))
     else:
         for begin in range(0, size // SIZES[kind], PIECE):
@@ -158,8 +162,7 @@ def write_data(out, name, size, kind):
     out.write(bytes(-size % ALIGNMENT))
 
 
-def write(shape, path):
-    tensors, pairs = list(tensors_of(shape)), list(pairs_of(shape))
+def write_file(tensors, pairs, path):
     with open(path, "wb") as out:
         out.write(b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(pairs)) + b"".join(pairs))
         offset = 0
@@ -170,6 +173,10 @@ def write(shape, path):
         out.write(bytes(-out.tell() % ALIGNMENT))
         for name, dimensions, kind in tensors:
             write_data(out, name, bytes_of(dimensions, kind), kind)
+
+
+def write(shape, path):
+    write_file(list(tensors_of(shape)), list(pairs_of(shape)), path)
 
 
 if __name__ == "__main__":
