@@ -255,6 +255,14 @@ static void add_scales(writer *w) {
   pair_f32(w, key(w, "residual_scale"), m->residual_scale);
 }
 
+static void add_experts(writer *w) {
+  const fe_experts *e = &w->model->experts;
+  if (!e->count) return;
+  pair_u32(w, key(w, "expert_count"), e->count);
+  pair_u32(w, key(w, "expert_used_count"), e->used);
+  pair_u32(w, key(w, "expert_feed_forward_length"), e->inner);
+}
+
 static stele_status add_metadata(writer *w) {
   const fe_model *m = w->model;
   const char *eps =
@@ -276,6 +284,7 @@ static stele_status add_metadata(writer *w) {
   if (m->bos_id >= 0) pair_u32(w, "tokenizer.ggml.bos_token_id", (uint32_t)m->bos_id);
   add_window(w);
   add_soft_caps(w);
+  add_experts(w);
   add_scales(w);
   return add_rope(w);
 }

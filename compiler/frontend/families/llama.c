@@ -1,10 +1,19 @@
 /* Llama 1 to 3, and what shares its graph: SmolLM, SmolLM2, TinyLlama.
  *
  * GGUF files of this architecture have the rows of Q and K permuted so that rope turns neighbours
- * (convert_hf_to_gguf.py, LlamaModel.permute): the same function, another pairing. */
+ * (convert_hf_to_gguf.py, LlamaModel.permute): the same function, another pairing. Those of Mixtral
+ * are of this architecture, too, with experts. */
 #include "frontend/decoder.h"
 #include "frontend/families.h"
 #include "stele/program.h"
+
+static void add_experts(const fe_config *config, fe_model *model) {
+  if (!config->gguf || json_integer_value(fe_config_get(config, "num_experts")) <= 0) return;
+  fe_decoder_experts(config, model, FE_REQUIRED);
+  model->experts.normalise = true;
+  fe_decoder_drop(model, FE_DENSE_MLP);
+  fe_decoder_add(model, FE_EXPERT_MLP);
+}
 
 static stele_status describe(const fe_config *config, fe_model *model, stele_sink *sink) {
   const fe_decoder_defaults defaults = {
@@ -12,6 +21,7 @@ static stele_status describe(const fe_config *config, fe_model *model, stele_sin
   BASE_TRY(fe_decoder_describe(config, model, &defaults, sink));
   fe_decoder_optional(config, model, "attention_bias", false, FE_ATTENTION_BIASES);
   fe_decoder_optional(config, model, "mlp_bias", false, FE_MLP_BIASES);
+  add_experts(config, model);
   return fe_config_status(config);
 }
 

@@ -90,10 +90,11 @@ static void expect_same(const fe_model *a, const fe_model *b) {
 static void old_and_new_form_agree(void **state) {
   (void)state;
   static const char *const names[] = {
-      "llama2", "llama3", "llama_bias", "llama_linear",  "llama_dynamic", "llama_yarn",
-      "qwen2",  "qwen3",  "mistral",    "qwen2_sliding", "phi3",          "phi3_longrope",
-      "gemma",  "gemma2", "gemma3",     "smollm3",       "olmo2",         "granite",
-      "cohere", "gpt2",   "opt",        "starcoder2",    "phi",           "gpt_neox"};
+      "llama2",  "llama3",    "llama_bias", "llama_linear",  "llama_dynamic", "llama_yarn",
+      "qwen2",   "qwen3",     "mistral",    "qwen2_sliding", "phi3",          "phi3_longrope",
+      "gemma",   "gemma2",    "gemma3",     "smollm3",       "olmo2",         "granite",
+      "cohere",  "gpt2",      "opt",        "starcoder2",    "phi",           "gpt_neox",
+      "mixtral", "qwen3_moe", "gpt_oss"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     reading a = describe_file(names[i], "new"), b = describe_file(names[i], "old");
     expect_same(a.model, b.model);
@@ -187,7 +188,7 @@ static void fields_are_checked(void **state) {
   expect_fails("{" BASE "}", "'model_type' is missing");
   expect_fails("{\"model_type\":3}", "'model_type' is 3, expected a string");
   expect_fails("{\"model_type\":\"mamba\"}",
-               "'mamba' is not supported; supported: llama, mistral, qwen2, qwen3");
+               "'mamba' is not supported; supported: llama, mistral, mixtral, qwen2, qwen3");
   expect_fails("{" LLAMA ",\"num_key_value_heads\":3}", "multiple of the 3 key and value heads");
   expect_fails("{" LLAMA ",\"num_key_value_heads\":0}", "'num_key_value_heads' is 0, expected a");
   expect_fails("{" LLAMA ",\"num_key_value_heads\":\"2\"}", "is \"2\", expected a whole number");
@@ -229,6 +230,12 @@ static void unknown_mathematics_is_refused(void **state) {
                "has \"sliding_attention\" at 1");
   expect_fails("{" LLAMA ",\"quantization_config\":{\"bits\":4}}", "'quantization_config'");
   expect_fails("{" LLAMA ",\"num_local_experts\":8}", "'num_local_experts' is 8");
+  expect_fails("{\"model_type\":\"mixtral\"," BASE
+               ",\"num_key_value_heads\":2,\"num_local_experts\":4,\"num_experts_per_tok\":5}",
+               "'num_experts_per_tok' is 5");
+  expect_fails("{\"model_type\":\"qwen3_moe\"," BASE
+               ",\"num_experts\":4,\"num_experts_per_tok\":2,\"mlp_only_layers\":1}",
+               "'mlp_only_layers' is not a list");
   expect_fails("{" LLAMA ",\"partial_rotary_factor\":0.5}", "partial_rotary_factor");
   expect_fails("{" LLAMA ",\"logits_scaling\":8.0}", "'logits_scaling' is 8.0");
   expect_fails("{" LLAMA ",\"attention_bias\":true,\"qkv_bias\":true}", "'qkv_bias' is true");

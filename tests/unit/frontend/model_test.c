@@ -181,6 +181,11 @@ static void both_formats_tell_the_same(void **state) {
        "\"attention_multiplier\":0.2,\"embedding_multiplier\":3.0,\"residual_multiplier\":0.5,"
        "\"logits_scaling\":2.0"},
       {"cohere", NULL, true, false, "\"use_qk_norm\":true,\"logit_scale\":0.5"},
+      {"qwen3_moe", NULL, false, false,
+       "\"num_experts\":4,\"num_experts_per_tok\":2,\"moe_intermediate_size\":32,"
+       "\"norm_topk_prob\":true"},
+      {"gpt_oss", NULL, false, false,
+       "\"num_local_experts\":4,\"num_experts_per_tok\":2,\"sliding_window\":8"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     f->options.family = cases[i].family;
