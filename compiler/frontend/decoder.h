@@ -131,6 +131,10 @@ void fe_place_fused_gate_up(const fe_model *model, fe_role role, fe_place *place
 /* Norms whose weights are stored less one. */
 void fe_place_norm_less_one(fe_role role, fe_place *place);
 
+/* Of latent attention: the key's two parts in one tensor; what unfolds keys and values in one, or,
+ * in GGUF files, by head. */
+void fe_place_latent(const fe_model *model, fe_role role, bool gguf, fe_place *place);
+
 /* The tensor is stored as [columns, rows]. */
 void fe_place_transpose(fe_place *place);
 

@@ -116,7 +116,9 @@ void fe_decoder_window_flag(const fe_config *config, fe_model *model, uint32_t f
 }
 
 void fe_decoder_no_rope(const fe_config *config, fe_model *model, uint32_t interval) {
-  const json_t *list = layer_list(config, model, "no_rope_layers");
+  const json_t *given = fe_config_get(config, "no_rope_layers");
+  bool said = given && !(json_is_array(given) && json_array_size(given) == 0);
+  const json_t *list = said ? layer_list(config, model, "no_rope_layers") : NULL;
   interval = fe_config_count(config, "no_rope_layer_interval", interval);
   for (uint32_t i = 0; i < model->layers; i++) {
     const json_t *flag = json_array_get(list, i);

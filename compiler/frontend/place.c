@@ -137,6 +137,36 @@ void fe_place_fused_gate_up(const fe_model *model, fe_role role, fe_place *place
   place->dims[0] = 2 * (uint64_t)model->intermediate;
 }
 
+/* kv_a_proj_with_mqa has the compressed part, then the key's turning one; kv_b_proj the rows that
+ * unfold a head's key, then those of its value. */
+void fe_place_latent(const fe_model *model, fe_role role, bool gguf, fe_place *place) {
+  const fe_latent *l = &model->latent;
+  const uint64_t both = (uint64_t)l->nope + l->value;
+  if (role == FE_Q && l->q_rank)
+    place->name = gguf ? "blk.%d.attn_q_b.weight" : "model.layers.%d.self_attn.q_b_proj.weight";
+  if (role == FE_KV_A || role == FE_K_ROPE) {
+    place->dims[0] = (uint64_t)l->kv_rank + l->rope;
+    place->view.first = role == FE_K_ROPE ? l->kv_rank : 0;
+  }
+  if (role != FE_K_UP && role != FE_V_UP) return;
+  bool key = role == FE_K_UP;
+  if (gguf) {
+    *place =
+        (fe_place){.name = place->name,
+                   .dim_count = 3,
+                   .dims = {model->heads, key ? l->kv_rank : l->value, key ? l->nope : l->kv_rank},
+                   .view = {.step = 1}};
+    return;
+  }
+  place->dims[0] = model->heads * both;
+  place->dims[1] = l->kv_rank;
+  place->view = (fe_view){.block = key ? l->kv_rank : l->value,
+                          .first = key ? 0 : l->nope,
+                          .stride = both,
+                          .step = 1,
+                          .transposed = key};
+}
+
 void fe_place_norm_less_one(fe_role role, fe_place *place) {
   if (fe_role_is_norm(role)) place->plus = 1.0f;
 }

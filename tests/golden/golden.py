@@ -27,6 +27,7 @@ TOKENS = 32
 SAFE_MARGIN = 0.15  # twice what rounding the rope frequencies to bfloat16 moves a logit
 CAPACITY = 160  # the longest prompt has 70 ids
 PREFILLS = (1, 5, 16, 128)
+NATIVE = (("ref", ("--target", "ref")), ("cpu", ()))
 SMOLLM2_CACHES = {"f16": MEAN_DIVERGENCE, "q8_0": MEAN_DIVERGENCE}
 
 
@@ -101,9 +102,9 @@ def check_logits(case, artefact, label):
             checks.close(found, expected, TOLERANCE, f"{label} {name} hidden states")
 
 
-def group_matrix(case):
-    """Targets, variants, prefill widths, threads, cache implementations; both ages of config.json."""
-    for target, options in case.targets():
+def check_matrix(case, targets):
+    """Prefill widths, threads, cache implementations; both ages of config.json."""
+    for target, options in targets:
         for prefill in PREFILLS:
             label = f"{target} prefill {prefill}"
             artefact = case.compile(case.model, "matrix", *options, "--prefill", prefill)
@@ -116,6 +117,16 @@ def group_matrix(case):
     shutil.copytree(case.model, old)
     shutil.copy(old / "config_v4.json", old / "config.json")
     case.check_ids(case.compile(old, "old", "--prefill", 16), "config in its older form")
+
+
+def group_family(case):
+    """The interpreter, and code for the processor at hand."""
+    check_matrix(case, NATIVE)
+
+
+def group_matrix(case):
+    """Every kind of code that this machine runs."""
+    check_matrix(case, case.targets())
 
 
 def check_lookup(case, artefact, label, prompt, count, what):
@@ -149,7 +160,7 @@ def group_lookup(case):
 
 def group_smoke(case):
     """A little of everything, for builds in which programs are slow."""
-    for target, options in (("ref", ("--target", "ref")), ("cpu", ())):
+    for target, options in NATIVE:
         artefact = case.compile(case.model, "smoke", *options, "--prefill", 16)
         case.check_ids(artefact, target, case.golden["prompts"][1:3])
         check_logits(case, artefact, target)
@@ -167,7 +178,7 @@ def group_passes(case):
     """Any pass that may be left out leaves the ids as they are; flatten can't be left out."""
     prompts = case.golden["prompts"][1:3]
     for name in case.stele.passes():
-        for target, options in (("ref", ("--target", "ref")), ("cpu", ())):
+        for target, options in NATIVE:
             output = case.folder / "skip.so"
             output.unlink(missing_ok=True)
             done = case.stele.call("compile", case.model, "-o", output, "--quiet", "--max-cache-len",
@@ -226,7 +237,7 @@ def group_gguf(case):
                           capture_output=True, text=True)
     if not case.checks.equal(done.returncode, 0, f"converting: {done.stderr}"):
         return
-    for target, options in (("ref", ("--target", "ref")), ("cpu", ())):
+    for target, options in NATIVE:
         artefact = case.compile(output, "gguf", "--prefill", 16, *options)
         case.check_ids(artefact, f"{target} from GGUF")
 

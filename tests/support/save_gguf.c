@@ -263,6 +263,40 @@ static void add_experts(writer *w) {
   pair_u32(w, key(w, "expert_feed_forward_length"), e->inner);
 }
 
+static void add_llama4(writer *w) {
+  const fe_model *m = w->model;
+  if (strcmp(architecture(m), "llama4") != 0) return;
+  pair_u32(w, key(w, "interleave_moe_layer_step"), 1);
+  for (uint32_t i = 0; i < m->layers; i++) {
+    const fe_layer *layer = &m->layer[i];
+    if (i == 0) pair_u32(w, key(w, "attention.chunk_size"), layer->window);
+    if (layer->rope >= 0 || layer->query_floor <= 0) continue;
+    pair_f32(w, key(w, "attention.temperature_scale"), layer->query_scale);
+    pair_u32(w, key(w, "attention.temperature_length"), (uint32_t)layer->query_floor);
+  }
+}
+
+static void add_deepseek(writer *w) {
+  const fe_model *m = w->model;
+  const fe_latent *l = &m->latent;
+  const fe_experts *e = &m->experts;
+  uint32_t dense = 0;
+  if (!l->kv_rank) return;
+  while (dense < m->layers && (m->layer[dense].roles & FE_ROLE(FE_GATE))) dense++;
+  if (l->q_rank) pair_u32(w, key(w, "attention.q_lora_rank"), l->q_rank);
+  pair_u32(w, key(w, "attention.kv_lora_rank"), l->kv_rank);
+  pair_u32(w, key(w, "attention.key_length_mla"), l->nope + l->rope);
+  pair_u32(w, key(w, "attention.value_length_mla"), l->value);
+  pair_u32(w, key(w, "leading_dense_block_count"), dense);
+  pair_u32(w, key(w, "expert_gating_func"), 2);
+  pair_u32(w, key(w, "expert_shared_count"), e->shared_inner / e->inner);
+  pair_u32(w, key(w, "expert_group_count"), e->groups);
+  pair_u32(w, key(w, "expert_group_used_count"), e->used_groups);
+  pair_f32(w, key(w, "expert_weights_scale"), e->scale);
+  put_pair_bool(&w->pairs, key(w, "expert_weights_norm"), e->normalise);
+  w->pair_count++;
+}
+
 static stele_status add_metadata(writer *w) {
   const fe_model *m = w->model;
   const char *eps =
@@ -286,6 +320,8 @@ static stele_status add_metadata(writer *w) {
   add_soft_caps(w);
   add_experts(w);
   add_scales(w);
+  add_llama4(w);
+  add_deepseek(w);
   return add_rope(w);
 }
 

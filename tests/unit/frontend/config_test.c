@@ -94,7 +94,7 @@ static void old_and_new_form_agree(void **state) {
       "qwen2",   "qwen3",     "mistral",    "qwen2_sliding", "phi3",          "phi3_longrope",
       "gemma",   "gemma2",    "gemma3",     "smollm3",       "olmo2",         "granite",
       "cohere",  "gpt2",      "opt",        "starcoder2",    "phi",           "gpt_neox",
-      "mixtral", "qwen3_moe", "gpt_oss"};
+      "mixtral", "qwen3_moe", "gpt_oss",    "llama4",        "deepseek_v3"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     reading a = describe_file(names[i], "new"), b = describe_file(names[i], "old");
     expect_same(a.model, b.model);

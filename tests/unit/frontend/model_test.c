@@ -186,6 +186,13 @@ static void both_formats_tell_the_same(void **state) {
        "\"norm_topk_prob\":true"},
       {"gpt_oss", NULL, false, false,
        "\"num_local_experts\":4,\"num_experts_per_tok\":2,\"sliding_window\":8"},
+      {"llama4_text", NULL, false, false,
+       "\"num_local_experts\":4,\"num_experts_per_tok\":1,\"intermediate_size_mlp\":96,"
+       "\"attention_chunk_size\":8,\"floor_scale\":4"},
+      {"deepseek_v3", NULL, false, false,
+       "\"n_routed_experts\":4,\"num_experts_per_tok\":2,\"n_group\":2,\"topk_group\":1,"
+       "\"moe_intermediate_size\":32,\"first_k_dense_replace\":1,\"kv_lora_rank\":16,"
+       "\"q_lora_rank\":24,\"qk_nope_head_dim\":16,\"qk_rope_head_dim\":8,\"v_head_dim\":16"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     f->options.family = cases[i].family;
