@@ -168,14 +168,19 @@ def divergence(reference, found):
     return sum(math.exp(x - a) * ((x - a) - (y - b)) for x, y in zip(reference, found))
 
 
-def find_smollm2():
-    """The GGUF file of SmolLM2, fetched when it isn't there; None when it can't be had."""
-    given = os.environ.get("STELE_SMOLLM2")
+def find_model(name):
+    """The GGUF file of a model of tools/fetch-model, fetched when it isn't there; None when it can't
+    be had."""
+    given = os.environ.get(f"STELE_{name.upper()}")
     if given:
         return pathlib.Path(given)
     source = GOLDEN.parent.parent
-    done = subprocess.run([source / "tools" / "fetch-model"], capture_output=True, text=True)
+    done = subprocess.run([source / "tools" / "fetch-model", name], capture_output=True, text=True)
     if done.returncode != 0:
-        print(f"SmolLM2 can't be had: {done.stderr.strip()}")
+        print(f"{name} can't be had: {done.stderr.strip()}")
         return None
     return pathlib.Path(done.stdout.strip())
+
+
+def find_smollm2():
+    return find_model("smollm2")

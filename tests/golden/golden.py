@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from harness import (Checks, GOLDEN, SKIP, Stele, divergence, find_smollm2, join, logsumexp,  # noqa: E402
+from harness import (Checks, GOLDEN, SKIP, Stele, divergence, find_model, join, logsumexp,  # noqa: E402
                      read_json_xz, rows, unpack_model)
 from reference import read_model  # noqa: E402
 
@@ -28,7 +28,6 @@ SAFE_MARGIN = 0.15  # twice what rounding the rope frequencies to bfloat16 moves
 CAPACITY = 160  # the longest prompt has 70 ids
 PREFILLS = (1, 5, 16, 128)
 NATIVE = (("ref", ("--target", "ref")), ("cpu", ()))
-SMOLLM2_CACHES = {"f16": MEAN_DIVERGENCE, "q8_0": MEAN_DIVERGENCE}
 
 
 class Case:
@@ -242,7 +241,7 @@ def group_gguf(case):
         case.check_ids(artefact, f"{target} from GGUF")
 
 
-def smollm2_divergence(step, row):
+def kept_divergence(step, row):
     """KL over the ten most likely ids and the rest, all that the golden keeps of a step."""
     whole = logsumexp(row)
     total = 0.0
@@ -256,41 +255,53 @@ def smollm2_divergence(step, row):
     return total
 
 
-def safe_prefix(entry):
-    """Ids before the first step whose margin is under 0.02."""
+def safe_prefix(entry, margin):
+    """Ids before the first step whose margin is smaller."""
     ids = []
     for token, step in zip(entry["greedy_ids"], entry["steps"]):
-        if step["top_logits"][0] - step["top_logits"][1] < 0.02:
+        if step["top_logits"][0] - step["top_logits"][1] < margin:
             break
         ids.append(token)
     return ids
 
 
-def group_smollm2(case):
-    """A real model, quantised in its file, against its weights dequantised to float32."""
-    gguf = find_smollm2()
-    if gguf is None:
-        sys.exit(SKIP)
-    golden = read_json_xz(GOLDEN / "real" / "smollm2-135m-instruct-q4_1.json.xz")
+def check_real(case, gguf, file, margin, caches):
+    """A real model, quantised in its file, against its weights dequantised to float32: the ids of a
+    precise artefact, the divergence of the usual one with each of the caches."""
+    golden = read_json_xz(GOLDEN / "real" / file)
     precise = case.stele.compile(gguf, case.folder / "precise.so", "--precise")
     for entry in golden["cases"]:
         label = repr(entry["prompt"][:24])
         done = case.stele.json("tokenize", precise, "--text", entry["prompt"])
         case.checks.equal(done["ids"], entry["prompt_ids"], f"ids of {label}")
-        safe = safe_prefix(entry)
+        safe = safe_prefix(entry, margin)
         ids = case.stele.generate(precise, entry["prompt_ids"], len(entry["greedy_ids"]))
         case.checks.equal(ids[:len(safe)], safe, f"--precise {label}")
         print(f"{label}: {len(safe)} of {len(entry['greedy_ids'])} ids have a safe margin")
-    for cache, bar in SMOLLM2_CACHES.items():
+    for cache in caches:
         plain = case.stele.compile(gguf, case.folder / "plain.so", "--cache-dtype", cache)
         sums = []
         for entry in golden["cases"]:
             found = case.steps(plain, entry["prompt_ids"], entry["greedy_ids"][:-1], 2)
-            sums += map(smollm2_divergence, entry["steps"], found)
+            sums += map(kept_divergence, entry["steps"], found)
         mean = sum(sums) / len(sums)
         print(f"cache {cache}: mean divergence {mean:.2e} over {len(sums)} steps, largest "
               f"{max(sums):.2e}")
-        case.checks.that(mean <= bar, f"cache {cache}: mean divergence {mean:.2e}")
+        case.checks.that(mean <= MEAN_DIVERGENCE, f"cache {cache}: mean divergence {mean:.2e}")
+
+
+def group_smollm2(case):
+    gguf = find_model("smollm2")
+    if gguf is None:
+        sys.exit(SKIP)
+    check_real(case, gguf, "smollm2-135m-instruct-q4_1.json.xz", 0.02, ("f16", "q8_0"))
+
+
+def group_gemma3_270m(case):
+    gguf = find_model("gemma3")
+    if gguf is None:
+        sys.exit(SKIP)
+    check_real(case, gguf, "gemma3-270m-q4_k_m.json.xz", 0.05, ("f16",))
 
 
 def main():
