@@ -42,10 +42,10 @@ static uint32_t pages_of(const cache_group *group, uint32_t lane) {
 
 /* Between steps both tables agree, no page is lost, none is held too long. */
 static void check_pages(const trial *t) {
-  const cache *cache = &t->session->cache;
+  const cache *held = &t->session->cache;
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < FAKE_GROUPS; i++) {
-    const cache_group *group = &cache->groups[i];
+    const cache_group *group = &held->groups[i];
     uint32_t used = 0;
     for (uint32_t lane = 0; lane < t->lanes; lane++) {
       uint32_t pages = pages_of(group, lane);
@@ -53,7 +53,7 @@ static void check_pages(const trial *t) {
       used += pages;
     }
     assert_int_equal(group->pool.used, used);
-    uint32_t count = cache->committed ? group->pool.count : used;
+    uint32_t count = held->committed ? group->pool.count : used;
     bytes += (uint64_t)count * group->geometry->page_bytes * group->geometry->layers;
     if (group->geometry->window)
       assert_int_equal(group->pool.count, t->lanes * page_limit(group->geometry));
