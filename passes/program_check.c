@@ -275,8 +275,9 @@ static void check_experts(program_checker *c, const stele_op *op) {
   bool wanted = op->kind == STELE_OP_EXPERTS_GATE_UP || op->kind == STELE_OP_EXPERTS_DOWN;
   uint32_t experts = wanted ? op->experts : 0;
   for (int i = 0; i < needs_of[op->kind].matrices; i++) {
-    const stele_program_weight *w =
-        stele_program_weights(c->program, (uint64_t)op->weight[STELE_W_A + i]);
+    int32_t index = op->weight[STELE_W_A + i];
+    if (index < 0) continue; /* gate_up may lack the second */
+    const stele_program_weight *w = stele_program_weights(c->program, (uint64_t)index);
     if (w->experts != experts)
       program_fault(c, "matrix %d of %u experts, expected %u", i, w->experts, experts);
   }

@@ -114,13 +114,12 @@ static void keys_have_the_file_s_names(void **state) {
   pair_f32(&f, "llama.logit_scale", 0.5f);
   pair_u32(&f, "llama.attention.sliding_window", 128);
   pair_u32(&f, "llama.rope.dimension_count", 24);
-  pair_u32(&f, "llama.expert_count", 8);
   pair_string(&f, "llama.rope.scaling.type", "spiral");
   pair_f32(&f, "llama.rope.scaling.factor", 4.0f);
   assert_int_equal(fill(&f), STELE_UNSUPPORTED);
   EXPECT_WORDS(&f.sink, "multiple of the 3 key and value heads", "'llama.logit_scale' is 0.5",
                "'llama.attention.sliding_window' is 128",
-               "'llama.rope.dimension_count' is 24, but heads have 16", "'llama.expert_count' is 8",
+               "'llama.rope.dimension_count' is 24, but heads have 16",
                "'llama.rope.scaling.type' is \"spiral\"");
   done(&f);
 }
