@@ -113,17 +113,45 @@ const json_t *fe_config_get(const fe_config *config, const char *field) {
   return read_field(config, field);
 }
 
+static bool is_whole(const json_t *value, json_int_t least) {
+  return json_is_integer(value) && json_integer_value(value) >= least &&
+         json_integer_value(value) <= INT32_MAX;
+}
+
 uint32_t fe_config_count(const fe_config *config, const char *field, uint32_t fallback) {
   const json_t *value = read_field(config, field);
   if (!value) {
     if (fallback == FE_REQUIRED) missing(config, field);
     return fallback == FE_REQUIRED ? 1 : fallback;
   }
-  if (json_is_integer(value) && json_integer_value(value) > 0 &&
-      json_integer_value(value) <= INT32_MAX)
-    return (uint32_t)json_integer_value(value);
+  if (is_whole(value, 1)) return (uint32_t)json_integer_value(value);
   wrong(config, field, value, "a whole number from 1 to 2147483647");
   return 1;
+}
+
+uint32_t fe_config_index(const fe_config *config, const char *field, uint32_t fallback) {
+  const json_t *value = read_field(config, field);
+  if (!value) return fallback;
+  if (is_whole(value, 0)) return (uint32_t)json_integer_value(value);
+  wrong(config, field, value, "a whole number from 0 to 2147483647");
+  return fallback;
+}
+
+const json_t *fe_config_list(const fe_config *config, const char *field) {
+  const json_t *list = read_field(config, field), *entry;
+  bool good = json_is_array(list);
+  size_t i;
+  if (!list) return NULL;
+  json_array_foreach(list, i, entry) good = good && is_whole(entry, 0);
+  if (!good) fe_config_bad(config, field, "is not a list of whole numbers from 0");
+  return good ? list : NULL;
+}
+
+bool fe_config_listed(const json_t *list, uint32_t number) {
+  size_t i;
+  const json_t *entry;
+  json_array_foreach(list, i, entry) if (json_integer_value(entry) == number) return true;
+  return false;
 }
 
 double fe_config_number(const fe_config *config, const char *field, double fallback) {

@@ -34,6 +34,12 @@ void fe_config_deinit(fe_config *config);
 
 /* A whole number from 1 to 2^31 - 1. */
 uint32_t fe_config_count(const fe_config *config, const char *field, uint32_t fallback);
+/* The same from 0; absence is never an error. */
+uint32_t fe_config_index(const fe_config *config, const char *field, uint32_t fallback);
+/* A list of whole numbers from 0, or NULL when the field is absent or wrong, and whether a list
+ * (NULL: empty) has one. */
+const json_t *fe_config_list(const fe_config *config, const char *field);
+bool fe_config_listed(const json_t *list, uint32_t number);
 /* A finite number above 0; with a fallback below 0, absence is an error. */
 double fe_config_number(const fe_config *config, const char *field, double fallback);
 bool fe_config_bool(const fe_config *config, const char *field, bool fallback);

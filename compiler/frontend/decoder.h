@@ -128,8 +128,8 @@ void fe_place_fused_qkv(const fe_model *model, fe_role role, fe_place *place);
 void fe_place_heads_qkv(const fe_model *model, fe_role role, fe_place *place);
 void fe_place_fused_gate_up(const fe_model *model, fe_role role, fe_place *place);
 
-/* Norms whose weights are stored less one. */
-void fe_place_norm_less_one(fe_role role, fe_place *place);
+/* Norms whose weights Hugging Face files have less one, GGUF files whole. */
+void fe_place_norm_less_one(const fe_model *model, fe_role role, bool gguf, fe_place *place);
 
 /* Of latent attention: the key's two parts in one tensor; what unfolds keys and values in one, or,
  * in GGUF files, by head. */

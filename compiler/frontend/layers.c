@@ -99,7 +99,7 @@ void fe_decoder_chunks(const fe_config *config, fe_model *model, uint32_t full_e
 void fe_decoder_window_flag(const fe_config *config, fe_model *model, uint32_t fallback_layers) {
   bool flag = fe_config_bool(config, "use_sliding_window", false);
   const json_t *window = fe_config_get(config, "sliding_window");
-  const json_t *first = fe_config_get(config, "max_window_layers");
+  uint32_t first = fe_config_index(config, "max_window_layers", fallback_layers);
   const json_t *types = layer_list(config, model, "layer_types");
   if (!flag || !window) {
     fe_decoder_windows(config, model, FE_ALWAYS, 0);
@@ -108,9 +108,8 @@ void fe_decoder_window_flag(const fe_config *config, fe_model *model, uint32_t f
   if (types) {
     read_types(config, model, &window_kind, types);
   } else {
-    json_int_t from = first ? json_integer_value(first) : fallback_layers;
     for (uint32_t i = 0; i < model->layers; i++)
-      set_partial(&model->layer[i], &window_kind, (json_int_t)i >= from);
+      set_partial(&model->layer[i], &window_kind, i >= first);
   }
   read_window(config, model, &window_kind, 0);
 }

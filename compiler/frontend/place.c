@@ -167,8 +167,9 @@ void fe_place_latent(const fe_model *model, fe_role role, bool gguf, fe_place *p
                           .transposed = key};
 }
 
-void fe_place_norm_less_one(fe_role role, fe_place *place) {
-  if (fe_role_is_norm(role)) place->plus = 1.0f;
+void fe_place_norm_less_one(const fe_model *model, fe_role role, bool gguf, fe_place *place) {
+  (void)model;
+  if (!gguf && fe_role_is_norm(role)) place->plus = 1.0f;
 }
 
 void fe_place_transpose(fe_place *place) {

@@ -94,21 +94,7 @@ static uint64_t room(const stele_group *g, uint32_t filled) {
   return base_min(end, g->table_entries) * g->page_tokens - filled;
 }
 
-const cache_kind cache_kind_window = {.kind = STELE_GROUP_WINDOW,
-                                      .name = "a window",
-                                      .extend = extend,
-                                      .crop = crop,
-                                      .begin = begin,
-                                      .end = end,
-                                      .seen_from = seen_from,
-                                      .held_from = held_from,
-                                      .room = room};
-const cache_kind cache_kind_chunk = {.kind = STELE_GROUP_CHUNK,
-                                     .name = "chunks",
-                                     .extend = extend,
-                                     .crop = crop,
-                                     .begin = begin,
-                                     .end = end,
-                                     .seen_from = seen_from,
-                                     .held_from = held_from,
-                                     .room = room};
+/* They differ only in what a token sees. */
+#define KIND(number, text) {number, text, extend, crop, begin, end, seen_from, held_from, room}
+const cache_kind cache_kind_window = KIND(STELE_GROUP_WINDOW, "a window");
+const cache_kind cache_kind_chunk = KIND(STELE_GROUP_CHUNK, "chunks");

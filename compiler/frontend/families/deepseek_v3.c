@@ -80,10 +80,7 @@ static void check_choice(const fe_config *config) {
 
 static void choose_experts(const fe_config *config, fe_model *model) {
   fe_experts *e = &model->experts;
-  const json_t *dense = fe_config_get(config, "first_k_dense_replace");
-  json_int_t first = dense ? json_integer_value(dense) : 3;
-  if (dense && !json_is_integer(dense))
-    fe_config_bad(config, "first_k_dense_replace", "is no number of layers");
+  uint32_t first = fe_config_index(config, "first_k_dense_replace", 3);
   fe_decoder_experts(config, model, 8);
   check_choice(config);
   e->rule = STELE_ROUTE_SIGMOID;
@@ -98,7 +95,7 @@ static void choose_experts(const fe_config *config, fe_model *model) {
   if (shared > INT32_MAX) fe_config_bad(config, "n_shared_experts", "makes too many rows");
   e->shared_inner = (uint32_t)shared;
   for (uint32_t i = 0; i < model->layers; i++)
-    if ((json_int_t)i >= first)
+    if (i >= first)
       model->layer[i].roles = (model->layer[i].roles & ~FE_DENSE_MLP) | FE_EXPERT_MLP |
                               FE_SHARED_MLP | FE_ROLE(FE_ROUTER_CORRECTION);
 }
@@ -110,8 +107,7 @@ static stele_status describe(const fe_config *config, fe_model *model, stele_sin
   read_latent(config, model);
   choose_experts(config, model);
   BASE_TRY(add_rope(config, model, sink));
-  model->ignored_layers =
-      (uint32_t)json_integer_value(fe_config_get(config, "num_nextn_predict_layers"));
+  model->ignored_layers = fe_config_index(config, "num_nextn_predict_layers", 0);
   return fe_config_status(config);
 }
 

@@ -23,11 +23,6 @@ static stele_status describe(const fe_config *config, fe_model *model, stele_sin
   return fe_config_status(config);
 }
 
-static void place(const fe_model *model, fe_role role, bool gguf, fe_place *place) {
-  (void)model;
-  if (!gguf) fe_place_norm_less_one(role, place);
-}
-
 static const char *const hf_types[] = {"gemma", NULL};
 static const char *const architectures[] = {"gemma", NULL};
 
@@ -38,5 +33,5 @@ const fe_family fe_family_gemma = {
     .summary = "Gemma 1",
     .describe = describe,
     .has = fe_decoder_has,
-    .place = place,
+    .place = fe_place_norm_less_one,
 };

@@ -47,11 +47,6 @@ static stele_status describe(const fe_config *config, fe_model *model, stele_sin
   return fe_config_status(config);
 }
 
-static void place(const fe_model *model, fe_role role, bool gguf, fe_place *place) {
-  (void)model;
-  if (!gguf) fe_place_norm_less_one(role, place);
-}
-
 static const fe_name names[] = {
     {FE_MLP_NORM, "model.layers.%d.pre_feedforward_layernorm.weight", NULL},
     {FE_ROLE_COUNT, NULL, NULL}};
@@ -67,5 +62,5 @@ const fe_family fe_family_gemma3 = {
     .describe = describe,
     .has = fe_decoder_has,
     .names = names,
-    .place = place,
+    .place = fe_place_norm_less_one,
 };

@@ -6,18 +6,9 @@
 #include "frontend/families.h"
 #include "stele/program.h"
 
-static bool chosen(const fe_config *config, const json_t *list, uint32_t step, uint32_t layer) {
-  size_t i;
-  json_t *entry;
-  if (!list) return (layer + 1) % step == 0;
-  if (!json_is_array(list)) fe_config_bad(config, "moe_layers", "is not a list of layers");
-  json_array_foreach(list, i, entry) if (json_integer_value(entry) == layer) return true;
-  return false;
-}
-
 static void choose_experts(const fe_config *config, fe_model *model) {
   uint32_t step = fe_config_count(config, "interleave_moe_layer_step", 1);
-  const json_t *list = fe_config_get(config, "moe_layers");
+  const json_t *list = fe_config_list(config, "moe_layers");
   fe_decoder_experts(config, model, 1);
   model->experts.shared_inner = model->experts.inner;
   model->experts.rule = STELE_ROUTE_SIGMOID;
@@ -25,7 +16,7 @@ static void choose_experts(const fe_config *config, fe_model *model) {
   if (!config->gguf) model->intermediate = fe_config_count(config, "intermediate_size_mlp", 16384);
   for (uint32_t i = 0; i < model->layers; i++) {
     uint64_t *roles = &model->layer[i].roles;
-    if (chosen(config, list, step, i))
+    if (list ? fe_config_listed(list, i) : (i + 1) % step == 0)
       *roles = (*roles & ~FE_DENSE_MLP) | FE_EXPERT_MLP | FE_SHARED_MLP;
   }
 }

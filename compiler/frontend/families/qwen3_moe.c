@@ -6,21 +6,12 @@
 #include "frontend/families.h"
 #include "stele/program.h"
 
-static bool is_listed(const json_t *list, uint32_t layer) {
-  size_t i;
-  json_t *entry;
-  json_array_foreach(list, i, entry) if (json_integer_value(entry) == layer) return true;
-  return false;
-}
-
 static void choose_layers(const fe_config *config, fe_model *model) {
-  const json_t *dense = fe_config_get(config, "mlp_only_layers");
+  const json_t *dense = fe_config_list(config, "mlp_only_layers");
   uint32_t step = fe_config_count(config, "decoder_sparse_step", 1);
-  if (dense && !json_is_array(dense))
-    fe_config_bad(config, "mlp_only_layers", "is not a list of layers");
   for (uint32_t i = 0; i < model->layers; i++) {
     uint64_t *roles = &model->layer[i].roles;
-    if (is_listed(dense, i) || (i + 1) % step != 0) continue;
+    if (fe_config_listed(dense, i) || (i + 1) % step != 0) continue;
     *roles = (*roles & ~FE_DENSE_MLP) | FE_EXPERT_MLP;
   }
 }

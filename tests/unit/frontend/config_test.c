@@ -236,6 +236,22 @@ static void unknown_mathematics_is_refused(void **state) {
   expect_fails("{\"model_type\":\"qwen3_moe\"," BASE
                ",\"num_experts\":4,\"num_experts_per_tok\":2,\"mlp_only_layers\":1}",
                "'mlp_only_layers' is not a list");
+  expect_fails("{\"model_type\":\"qwen3_moe\"," BASE
+               ",\"num_experts\":4,\"num_experts_per_tok\":2,\"mlp_only_layers\":[0,\"1\"]}",
+               "'mlp_only_layers' is not a list");
+  expect_fails("{\"model_type\":\"llama4_text\"," BASE
+               ",\"num_local_experts\":4,\"num_experts_per_tok\":1,\"moe_layers\":[-1]}",
+               "'moe_layers' is not a list");
+  expect_fails("{\"model_type\":\"deepseek_v3\"," BASE
+               ",\"n_routed_experts\":8,\"first_k_dense_replace\":-1,"
+               "\"num_nextn_predict_layers\":\"one\"}",
+               "'first_k_dense_replace' is -1, expected a whole number from 0");
+  expect_fails("{\"model_type\":\"deepseek_v3\"," BASE
+               ",\"n_routed_experts\":8,\"num_nextn_predict_layers\":-1}",
+               "'num_nextn_predict_layers' is -1, expected a whole number from 0");
+  expect_fails("{\"model_type\":\"qwen2\"," BASE
+               ",\"use_sliding_window\":true,\"sliding_window\":16,\"max_window_layers\":\"x\"}",
+               "'max_window_layers' is \"x\", expected a whole number from 0");
   expect_fails("{" LLAMA ",\"partial_rotary_factor\":0.5}", "partial_rotary_factor");
   expect_fails("{" LLAMA ",\"logits_scaling\":8.0}", "'logits_scaling' is 8.0");
   expect_fails("{" LLAMA ",\"attention_bias\":true,\"qkv_bias\":true}", "'qkv_bias' is true");
